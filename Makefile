@@ -75,6 +75,7 @@ docs: $(READY)
 	$(BIN)/python -m checkers.anomalies_page
 	$(BIN)/python -m clusters.reference.pages
 	$(BIN)/python -m harness.trials.rules_page
+	$(BIN)/python -m harness.metamorphic.planted_page
 	$(BIN)/python -m nemesis.verbs.page
 	$(BIN)/fencepost track-record --write docs/track-record.md
 	$(BIN)/fencepost track-record --findings --write docs/identities.md

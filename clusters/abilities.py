@@ -4,7 +4,7 @@ Asked for with `isinstance`, so that a play that needs an ability which a cluste
 before anything starts. The abilities of every cluster are in `clusters.port.Cluster`.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, runtime_checkable
@@ -23,6 +23,7 @@ __all__ = [
     "Links",
     "LosesPower",
     "Measures",
+    "NodeStart",
     "NodeUsage",
     "Pauses",
     "Route",
@@ -32,6 +33,7 @@ __all__ = [
     "Squeezes",
     "Starts",
     "Stops",
+    "TellsStarts",
     "Throttles",
     "TroublesDisks",
     "Wipes",
@@ -250,6 +252,30 @@ class Links(Protocol):
 
     def links(self) -> tuple[LinkEnd, ...]:
         """Return every link that nodes and clients dial; known before the start."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeStart:
+    """All that it takes to start a node of this machine once more, as it was."""
+
+    node: NodeName
+    directory: Path
+    """Its directory, absolute: its process is started there."""
+    command: tuple[str, ...]
+    files: tuple[str, ...]
+    """The files of its configuration, by their names in the directory."""
+    ports: tuple[int, ...]
+    """All ports on which it listens for others."""
+    found_at: Mapping[LinkProtocol, str]
+    """Where users of these protocols find it: `host:port`."""
+
+
+@runtime_checkable
+class TellsStarts(Protocol):
+    """The ability to say how its nodes are started, for whoever starts them once more."""
+
+    def starts(self) -> tuple[NodeStart, ...]:
+        """Return the starts of the nodes that are meant to run now, in their order."""
 
 
 @runtime_checkable

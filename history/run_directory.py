@@ -141,6 +141,21 @@ class RunDirectory:
         return self.root / "nodes"
 
     @property
+    def starts_path(self) -> Path:
+        """How its nodes were started last; exists only where they can be started once more."""
+        return self.nodes / "start.json"
+
+    @property
+    def kept(self) -> Path:
+        """One directory a node of its cluster that was started once more, while that is up."""
+        return self.root / "kept"
+
+    @property
+    def kept_path(self) -> Path:
+        """Who keeps that cluster running, and until when."""
+        return self.root / "kept.json"
+
+    @property
     def clients(self) -> Path:
         """One log a client process."""
         return self.root / "clients"

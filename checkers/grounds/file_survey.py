@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from checkers.grounds.repeated import other_copy, repeated_by
 from checkers.grounds.transactions_and_sends import (
     SENDS,
     self_contradiction,
@@ -44,6 +45,7 @@ _SUBJECTS: Final[Mapping[str, tuple[str, str]]] = {
 has none."""
 
 _NUMBERS: Final[Mapping[str, tuple[str, str]]] = {
+    "faults": ("index", "begin_ns"),
     "describes": ("read", "call_ns"),
     "metadata_writes": ("index", "call_ns"),
     "partition_writes": ("index", "call_ns"),
@@ -77,6 +79,13 @@ class FileSurvey:
     """Of a file of records: the rows of each kind of operation."""
     strange: str = ""
     """A record on a disk without a send by any client, in words; empty: all have one."""
+    repeated: int | None = None
+    """Of a file of records the sum of what they repeat of their operations."""
+    copies: str = ""
+    """Where copies of the metadata log differ in content and not in digest; empty if nowhere."""
+    bounds: Mapping[tuple[str, str], tuple[int, int]] = field(default_factory=dict)
+    """(key, node) → the first offset of a log and the one behind its last record, that the replicas
+    were read to have or that the records there have. None of damaged logs and of empty ones."""
     contradiction: str = ""
     """Where transactions and what belongs to them contradict each other; empty if nowhere."""
 
@@ -100,14 +109,18 @@ def survey_of(file: SealedFile) -> FileSurvey:
         survey = replace(survey, disorder=_misnumbered(there, table))
         return replace(survey, contradiction=_unlike_transactions(there, table))
     if table == "metadata_log":
-        return replace(survey, disorder=_jumbled(there))
+        copies = other_copy(source_in(there, table))
+        return replace(survey, disorder=_jumbled(there), copies=copies)
     if table == "records":
         unlike = _unlike_transactions(there, table)
-        return replace(survey, rows_by_f=_rows_by_f(there), contradiction=unlike)
+        repeated = repeated_by(source_in(there, table))
+        survey = replace(survey, rows_by_f=_rows_by_f(there), repeated=repeated)
+        return replace(survey, contradiction=unlike)
     if table == "replicas":
-        return replace(survey, records=_records(there, table))
+        return replace(survey, records=_records(there, table), bounds=_counted_bounds(there))
     if table == "replica_records":
-        return replace(survey, records=_records(there, table), strange=_strange(there))
+        survey = replace(survey, records=_records(there, table), bounds=_bounds(there))
+        return replace(survey, strange=_strange(there))
     return survey
 
 
@@ -146,14 +159,15 @@ def _span_ns(metadata: Any) -> tuple[int, int] | None:
 def _misnumbered(file: SealedFile, table: str) -> str:
     number_column, begin_column = _NUMBERS[table]
     last = -1
-    for batch in source_in(file, table)((number_column, begin_column, "return_ns")):
+    end_column = "end_ns" if table == "faults" else "return_ns"
+    for batch in source_in(file, table)((number_column, begin_column, end_column)):
         number = np.append(last, batch.column(number_column).to_numpy())
         steps = np.diff(number)
         if np.any(wrong := ~np.isin(steps, (0, 1) if table == "describes" else (1,))):
             place = int(np.argmax(wrong))
             return f"{number_column} {number[place + 1]} comes behind {number[place]}"
         begin_ns = batch.column(begin_column)
-        early = pc.fill_null(pc.less(batch.column("return_ns"), begin_ns), False).to_numpy(False)
+        early = pc.fill_null(pc.less(batch.column(end_column), begin_ns), False).to_numpy(False)
         if np.any(early):
             return f"{number_column} {number[int(np.argmax(early)) + 1]} ends before it began"
         last = int(number[-1])
@@ -196,6 +210,27 @@ def _records(file: SealedFile, table: str) -> Mapping[tuple[str, str], int]:
             count = row["record_count_sum" if of_log else "count_all"]
             counts[row["key"], row["node"]] += count
     return dict(counts)
+
+
+def _counted_bounds(file: SealedFile) -> Mapping[tuple[str, str], tuple[int, int]]:
+    names = ("key", "node", "log_start_offset", "log_end_offset", "damage", "record_count")
+    return {
+        (row["key"], row["node"]): (row["log_start_offset"], row["log_end_offset"])
+        for batch in source_in(file, "replicas")(names)
+        for row in batch.to_pylist()
+        if row["damage"] is None and row["record_count"]
+    }
+
+
+def _bounds(file: SealedFile) -> Mapping[tuple[str, str], tuple[int, int]]:
+    found: dict[tuple[str, str], tuple[int, int]] = {}
+    for batch in source_in(file, "replica_records")(("key", "node", "offset")):
+        rows = pa.Table.from_batches([batch]).group_by(["key", "node"])
+        for row in rows.aggregate([("offset", "min"), ("offset", "max")]).to_pylist():
+            place = (row["key"], row["node"])
+            first, end = found.get(place, (row["offset_min"], 0))
+            found[place] = min(first, row["offset_min"]), max(end, row["offset_max"] + 1)
+    return found
 
 
 def _rows_by_f(file: SealedFile) -> Mapping[str, int]:

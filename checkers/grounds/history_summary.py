@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from checkers.grounds.repeated import signed
 from checkers.setting import FinalRead
 from history.schema import F, Outcome
 
@@ -50,6 +51,8 @@ class HistorySummary:
     """The keys of sends and of final reads, whatever became of them."""
     recordless: int | None = None
     """The first send that has no record."""
+    repeated: int | None = None
+    """The sum of what records have to repeat (`grounds.repeated`); None: it was not made."""
     disorder: str = ""
     """The operation that ended before it began, or is not in the order of the calls; or empty."""
 
@@ -72,6 +75,7 @@ def history_summary(rows: pa.Table) -> HistorySummary:
         recordless=next(
             (one["recordless"] for one in files if one["recordless"] is not None), None
         ),
+        repeated=signed(sum(row["repeated"] for row in files)),
         disorder=_disorder(files),
     )
 

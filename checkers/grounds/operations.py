@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from checkers.grounds.repeated import repeated_of
 from checkers.rows import INFO, OK, OPEN_NS, codes
 from history.schema import F, Outcome
 
@@ -111,6 +112,8 @@ SUMMARY: Final = pa.schema(
         pa.field("disorder", pa.int64()),
         pa.field("first_call_ns", pa.int64()),
         pa.field("last_call_ns", pa.int64()),
+        # `repeated_of`: the sum of what records repeat of these.
+        pa.field("repeated", pa.int64()),
     ]
 )
 
@@ -176,6 +179,7 @@ def summary_of_operations(
         "disorder": _first(ops, _disordered(ops)),
         "first_call_ns": int(ops.call_ns[0]) if len(ops.index) else None,
         "last_call_ns": int(ops.call_ns[-1]) if len(ops.index) else None,
+        "repeated": repeated_of(operations),
     }
     return pa.Table.from_pylist([row], schema=SUMMARY)
 

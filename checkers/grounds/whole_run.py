@@ -22,11 +22,12 @@ from typing import Final
 from checkers.entry import CatalogueEntry, Kind
 from checkers.grounds.file_survey import READ_ELSEWHERE, TOLD, FileSurvey, survey_of, table_of
 from checkers.grounds.history_summary import HistorySummary
+from checkers.grounds.repeated import signed
 from checkers.runner.tables import SealedFile, cluster_file, run_files
 from checkers.runner.tasks import TaskSession
 from checkers.verdict import CheckResult, Validity, reasons_listed
 from history.manifest import Manifest
-from history.roles import BROKER, role_of
+from history.roles import BROKER, ZOOKEEPER, role_of
 from history.run_directory import RunDirectory
 from history.schema import RECORD_BUCKET_COUNT, RUN_TABLES, TABLES, F
 
@@ -137,8 +138,12 @@ def _found(
             )
     for name in sorted({*manifest.recorded} - set(RUN_TABLES)):
         yield _Wrong((), f"the manifest names a table {name}, which does not exist")
+    # Of ZooKeeper's the digest is a transaction's, and what it changes depends on the state before.
+    digested = all(role_of(node) != ZOOKEEPER for node in manifest.node_ids)
     for one in surveys:
         yield from _inconsistent(one)
+        if one.copies and digested:
+            yield _Wrong((one.table,), one.copies)
         # The zero of a history that another tool recorded may be anywhere.
         if one.span_ns is not None and (one.table in RUN_TABLES or manifest.cluster):
             first_ns, last_ns = one.span_ns
@@ -186,6 +191,16 @@ def _miscounted(manifest: Manifest, surveys: Sequence[FileSurvey]) -> Iterator[_
                 f"the log of {key} on {node} was counted to have {told} records, and {found} are "
                 "there",
             )
+    spans, found_spans = (_all_bounds(surveys, name) for name in ("replicas", "replica_records"))
+    for place in sorted(spans.keys() & found_spans.keys()):
+        (first, end), (first_there, end_there) = spans[place], found_spans[place]
+        if (first, end) != (first_there, end_there) or first:
+            key, node = place
+            yield _Wrong(
+                ("replicas", "replica_records"),
+                f"the log of {key} on {node} was read to go from {first} to {end}, and its records "
+                f"go from {first_there} to {end_there}; none is to be removed at its begin",
+            )
 
 
 def _of_clients(
@@ -196,16 +211,7 @@ def _of_clients(
         yield _Wrong(clients, f"operation {summary.recordless} is a send without a record")
     if summary.disorder:
         yield _Wrong(clients, summary.disorder)
-    files = [one.rows_by_f for one in surveys if one.table == "records"]
-    rows = sum((Counter(one) for one in files), Counter[str]())
-    # Where they are fewer or more in all, `whole-records` says so to whoever rests on that.
-    swapped = clients if rows.total() == sum(summary.record_counts.values()) else ()
-    for f in F if len(files) == RECORD_BUCKET_COUNT else ():
-        told, there = summary.record_counts.get(f, 0), rows[f]
-        if told != there:
-            yield _Wrong(
-                swapped, f"operations tell of {told} records of {f}, and {there} are there"
-            )
+    yield from _unlike(summary, [one for one in surveys if one.table == "records"])
     sent, read = (summary.keys.get(f, frozenset()) for f in (F.SEND, F.FINAL_READ))
     held: Counter[str] = Counter()
     for (key, _), count in _all_records(surveys, "replicas").items():
@@ -224,6 +230,26 @@ def _of_clients(
             yield _Wrong(("replicas",), f"clients sent to {key}, and no replica of it is told of")
 
 
+def _unlike(summary: HistorySummary, files: Sequence[FileSurvey]) -> Iterator[_Wrong]:
+    """Find records that are not those of which the operations tell."""
+    clients = ("operations", "records")
+    rows = sum((Counter(one.rows_by_f) for one in files), Counter[str]())
+    # Where they are fewer or more in all, `whole-records` says so to whoever rests on that.
+    swapped = clients if rows.total() == sum(summary.record_counts.values()) else ()
+    is_like = len(files) == RECORD_BUCKET_COUNT
+    for f in F if is_like else ():
+        told, there = summary.record_counts.get(f, 0), rows[f]
+        if told != there:
+            is_like = False
+            yield _Wrong(
+                swapped, f"operations tell of {told} records of {f}, and {there} are there"
+            )
+    repeated = [one.repeated for one in files if one.repeated is not None]
+    is_summed = summary.repeated is not None and len(repeated) == len(files)
+    if is_like and is_summed and signed(sum(repeated)) != summary.repeated:
+        yield _Wrong(clients, "records do not repeat what operations tell of them")
+
+
 def _gone_since(summary: HistorySummary, surveys: Sequence[FileSurvey]) -> Iterator[_Wrong]:
     """Find final reads with more records than any replica, whose disk was read later, holds."""
     longest: dict[str, int] = {}
@@ -236,6 +262,13 @@ def _gone_since(summary: HistorySummary, surveys: Sequence[FileSurvey]) -> Itera
                 f"the final read of {final.key} returned {final.record_count} records, and no "
                 f"replica holds more than {longest[final.key]}",
             )
+
+
+def _all_bounds(
+    surveys: Iterable[FileSurvey], table: str
+) -> Mapping[tuple[str, str], tuple[int, int]]:
+    mine = (one.bounds for one in surveys if one.table == table)
+    return {place: bounds for one in mine for place, bounds in one.items()}
 
 
 def _all_records(surveys: Iterable[FileSurvey], table: str) -> Counter[tuple[str, str]]:
@@ -268,8 +301,10 @@ CHECKS: Final = (
         title="What belongs together is there",
         kind=Kind.ASSUMPTION,
         rule="Each file was sealed, is there, and is what was sealed. Every send has a record. The "
-        "records of each kind of operation are as many as the operations tell of. The keys of "
-        "the run are those that clients sent to and read to their ends, and each has "
+        "records of each kind of operation are as many as the operations tell of, and repeat of "
+        "them what they tell. Copies of the metadata log with equal digests have equal contents. "
+        "The records of a replica go from the start to the end of its log, which starts at 0. The "
+        "keys of the run are those that clients sent to and read to their ends, and each has "
         "replicas; replicas hold no record but markers that no client sent to that key, as "
         "many as were counted, and one of them no fewer than the final read returned. Of a "
         "run that came to its end, each table that it set out to record and that such a run "

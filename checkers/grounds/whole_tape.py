@@ -16,6 +16,8 @@ is whole, or every check that rests on it is unknown.
   older than the last record of the metadata log: what is on a disk may go on for longer than a
   recording.
 
+- Connections and answers have the parties that they must have (`grounds.tape_parties`).
+
 Where ZooKeeper has the metadata, brokers register with it, so the first frame proves nothing there;
 and nor does the last one unless brokers send each other MetadataHeartbeats, as else nothing need be
 said between nodes for a while. The same goes for an ensemble of ZooKeeper's alone, and for nodes of
@@ -34,6 +36,7 @@ import pyarrow.compute as pc
 
 from checkers.entry import CatalogueEntry, Kind
 from checkers.facts import Facts, facts_of
+from checkers.grounds.tape_parties import PARTY_COLUMNS, Parties
 from checkers.metadata.metadata_heartbeats import METADATA_HEARTBEAT
 from checkers.runner.tables import cluster_file, source_in
 from checkers.sources import Source
@@ -76,10 +79,14 @@ def whole_tape(
 
     `read_ns`: when the last read of metadata was answered, None without any.
     """
-    seen = _Seen(beats=_by_controllers(facts))
-    columns = _COLUMNS if seen.beats else (*_COLUMNS, "api")
-    gap = next(filter(None, (seen.gap(batch, facts) for batch in wire(columns))), "")
-    reason = gap or seen.ends(_log_span(metadata_log, facts), facts, read_ns)
+    seen, parties = _Seen(beats=_by_controllers(facts)), Parties()
+    wrong = (
+        seen.gap(batch, facts) or parties.contradiction(batch)
+        for batch in wire(tuple(dict.fromkeys((*_COLUMNS, *PARTY_COLUMNS))))
+    )
+    reason = next(filter(None, wrong), "")
+    reason = reason or seen.ends(_log_span(metadata_log, facts), facts, read_ns)
+    reason = reason or parties.unasked()
     return CheckResult(
         check=NAME,
         validity=Validity.UNKNOWN if reason else Validity.VALID,
@@ -219,7 +226,8 @@ CHECKS: Final[Iterable[CatalogueEntry]] = (
         "first registration in the metadata log. The last one is younger than the end of healing, "
         "and no farther from the end of the run, nor from the last read of metadata, than any two "
         "neighbours after healing; in a run that did not come to its end, it is no older than the "
-        "last record of the metadata log.",
+        "last record of the metadata log. Each connection has one pair of parties, the items of a "
+        "frame have one head, and each answer to a request that is always on the tape has one.",
         meaning="Otherwise what no frame shows may have been sent all the same.",
         case="a frame",
         source="history/cluster_schema.py, WIRE",

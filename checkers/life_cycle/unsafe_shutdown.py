@@ -13,7 +13,8 @@ before it led, until the controller fences that one.
 Source: KIP-631, "Controlled shutdown"; `BrokerHeartbeatManager.calculateNextBrokerState`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from typing import Final
 
 import numpy as np
@@ -41,17 +42,25 @@ def unsafe_shutdowns(tables: Tables, seen: MetadataView) -> Judged:
     if seen.log.doubt:
         yield from doubtful(NAME, seen.log.doubt)
         return
-    leads, log_end_ns = _leads(seen), seen.known_until_ns
+    last_words = [beat for beat in _last_words(tables, seen) if _was_unfenced(beat, seen)]
+    leads = _leads(seen, {beat.broker_id for beat in last_words})
     told: dict[int, list[Proof | None]] = {broker_id: [] for broker_id in seen.brokers}
-    beats = beats_of(streamed(tables, "wire"))
-    may_go = beats.told_to_go & (beats.reached_ns != ABSENT) & (beats.answered_ns <= log_end_ns)
-    for beat in map(beats.at, np.flatnonzero(may_go).tolist()):
-        if _was_unfenced(beat, seen):
-            mine = leads.get(beat.broker_id, [])
-            told[beat.broker_id].append(next(_proofs(beat, mine), None))
+    for beat in last_words:
+        told[beat.broker_id].append(next(_proofs(beat, leads[beat.broker_id]), None))
     for broker_id, answers in told.items():
         key = f"broker {broker_id}"
         yield key, counted(NAME, key, answers)
+
+
+def _last_words(tables: Tables, seen: MetadataView) -> list[TapedHeartbeat]:
+    """Return the heartbeats whose answers told a broker that it may go, while the log lasts.
+
+    They are few: a night's other heartbeats are let go before its partitions are looked at.
+    """
+    beats = beats_of(streamed(tables, "wire"))
+    may_go = beats.told_to_go & (beats.reached_ns != ABSENT)
+    may_go &= beats.answered_ns <= seen.known_until_ns
+    return [beats.at(place) for place in np.flatnonzero(may_go).tolist()]
 
 
 def _was_unfenced(beat: TapedHeartbeat, seen: MetadataView) -> bool:
@@ -62,18 +71,20 @@ def _was_unfenced(beat: TapedHeartbeat, seen: MetadataView) -> bool:
     )
 
 
-def _leads(seen: MetadataView) -> dict[int, list[_Lead]]:
-    """Return the leaderships of each broker id, each until something of its partition changes."""
+def _leads(seen: MetadataView, broker_ids: AbstractSet[int]) -> Mapping[int, list[_Lead]]:
+    """Return the leaderships of these brokers, each until something of its partition changes."""
     facts = seen.facts
-    found: dict[int, list[_Lead]] = {}
+    found: dict[int, list[_Lead]] = {broker_id: [] for broker_id in broker_ids}
+    if not found:
+        return found
     for history in seen.histories():
         ends_ns = [facts.earliest_ns(version.timestamp_ms) for version in history.versions[1:]]
         last_ns = OPEN_NS if history.deleted_ms is None else facts.earliest_ns(history.deleted_ms)
         ends_ns.append(min(last_ns, seen.known_until_ns))
         for version, end_ns in zip(history.versions, ends_ns, strict=True):
             begin_ns = facts.latest_ns(version.timestamp_ms)
-            if begin_ns < end_ns:
-                found.setdefault(version.leader, []).append((begin_ns, end_ns, history, version))
+            if version.leader in found and begin_ns < end_ns:
+                found[version.leader].append((begin_ns, end_ns, history, version))
     return found
 
 

@@ -3,7 +3,8 @@
 A slice of partitions has the records of its partitions, of their topics, and those that are about
 no topic, the requests about its partitions, of Fetches those that tell of a session between
 brokers, and of heartbeats those that were the first to tell a controller of an incarnation, or a
-broker of an offset. A slice of brokers has the records that are about no topic, all that was
+broker of an offset; and the answers that told clients a higher high watermark of such a partition
+than any before. A slice of brokers has the records that are about no topic, all that was
 said on connections on which a broker of the slice registered or sent heartbeats, what such a broker
 was asked by clients of data, and of other frames their first rows.
 """
@@ -22,18 +23,22 @@ from checkers.metadata.frames import TapeRow
 from checkers.metadata.log_of_record import ROWS
 from checkers.metadata.metadata_heartbeats import heard_first
 from checkers.metadata.told_offsets import told_first
+from checkers.metadata.watermarks import raised_first
 from checkers.slices import Slice, Split
 from checkers.sources import Keep, Source, everything
 
 __all__ = ["COLUMNS", "keep_of"]
 
 COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
-    "wire": (*TapeRow._fields, "correlation_id", "session_epoch", "path", "detail"),
+    "wire": (
+        *TapeRow._fields,
+        *("correlation_id", "session_epoch", "high_watermark", "path", "detail"),
+    ),
     "metadata_log": ROWS,
     "records": ("key", "offset", "value", "operation", "f", "outcome", "call_ns", "return_ns"),
     "replica_records": (
         *("key", "node", "offset", "leader_epoch", "digest", "value"),
-        *("timestamp_ms", "producer_id", "producer_epoch"),
+        *("timestamp_ms", "producer_id", "producer_epoch", "control", "committed", "transactional"),
     ),
 }
 """The columns that kernels read of tables that have more."""
@@ -233,7 +238,9 @@ class _Requests:
         of_all = pc.or_(is_told, pa.array(begun_first(rest)))
         about_none = pc.is_null(rest.column("partition"))
         mine = rest.filter(pc.or_(pc.or_(of_all, about_none), self._partitions.mask(rest)))
-        return _joined(mine, told_first(batch), heard_first(batch))
+        raised = raised_first(batch)
+        raised = raised.filter(self._partitions.mask(raised))
+        return _joined(mine, told_first(batch), heard_first(batch), raised)
 
 
 def _joined(*batches: pa.RecordBatch) -> pa.RecordBatch:

@@ -34,6 +34,7 @@ from checkers.anomaly import Found
 from checkers.disk_faults import last_disk_fault_ns
 from checkers.entry import CatalogueEntry, Nearness, Strength
 from checkers.facts import Judged, Tables
+from checkers.membership import has_repeats
 from checkers.metadata.partition_states import PartitionHistory, PartitionVersion
 from checkers.metadata.view import MetadataView, by_key, spelled
 from checkers.proof import Proof
@@ -82,6 +83,10 @@ def _judged(
 
     def judged(history: PartitionHistory) -> Found:
         doubt = seen.doubt_at_the_end() if copies else ""
+        sent = sends_by_key(tables)[history.key].whole
+        if sent is not None and has_repeats(sent.value):
+            twice = f"a value was sent to {history.key} twice, and tells no record from another"
+            return spelled(NAME, history.key, [], cases=0, doubt=twice)
         found = [] if held is None or doubt else list(_copies(history, tables, held, seen))
         answers: list[Proof | None] = [proof for one in found for proof in _stories(one)]
         cases = sum(len(one.sends) for one in found)

@@ -25,6 +25,7 @@ __all__ = [
     "RUN_VARIABLE",
     "Orphan",
     "await_state",
+    "end_harness",
     "end_orphans",
     "harness_lives",
     "harness_mark",
@@ -105,6 +106,30 @@ def harness_lives(mark: str) -> bool:
     if boot not in ("", _boot()):
         return False
     return namespace != _pid_namespace() or _start_time(int(pid)) == start_time
+
+
+def end_harness(mark: str, *, timeout_s: float) -> None:
+    """Send SIGTERM to the harness with this mark, which lives; kill it after `timeout_s`.
+
+    Returns when it is gone. Raises HarnessError if it is out of reach, or survives even that.
+    """
+    pid, _, namespace = mark.split(":", 2)
+    if namespace != _pid_namespace():
+        raise HarnessError(f"process {pid} is in another pid namespace, and out of reach from here")
+    try:
+        descriptor = os.pidfd_open(int(pid))
+    except ProcessLookupError:
+        return
+    try:
+        # Asked once the descriptor is there: from here on the number is this process's.
+        if not harness_lives(mark) or _is_ended(descriptor, signal.SIGTERM, timeout_s=timeout_s):
+            return
+        if not _is_ended(descriptor, signal.SIGKILL, timeout_s=timeout_s):
+            raise HarnessError(f"process {pid} is still there {timeout_s:.0f} s after SIGKILL")
+    except PermissionError:
+        raise HarnessError(f"process {pid} is another user's: it is theirs to end") from None
+    finally:
+        os.close(descriptor)
 
 
 def orphans() -> tuple[Orphan, ...]:
@@ -196,9 +221,15 @@ def _end(orphan: Orphan, *, deadline: float) -> bool:
     try:
         if _orphan_of(orphan.pid) != orphan:
             return True
-        signal.pidfd_send_signal(descriptor, signal.SIGKILL)
-        poller = select.poll()
-        poller.register(descriptor, select.POLLIN)
-        return bool(poller.poll(max(0.0, deadline - time.monotonic()) * 1000))
+        left_s = max(0.0, deadline - time.monotonic())
+        return _is_ended(descriptor, signal.SIGKILL, timeout_s=left_s)
     finally:
         os.close(descriptor)
+
+
+def _is_ended(descriptor: int, number: int, *, timeout_s: float) -> bool:
+    """Send a signal to the process of a pidfd; return whether it is gone within the time."""
+    signal.pidfd_send_signal(descriptor, number)
+    poller = select.poll()
+    poller.register(descriptor, select.POLLIN)
+    return bool(poller.poll(timeout_s * 1000))

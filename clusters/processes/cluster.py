@@ -11,10 +11,11 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Final, assert_never
 
-from clusters.abilities import LinkEnd, NodeUsage
+from clusters.abilities import LinkEnd, NodeStart, NodeUsage
 from clusters.hosts.place import DATA, Host, Site
 from clusters.hosts.ports import ReservedPorts
-from clusters.port import ClusterSpec, Disks, DiskTrouble, NodeName, NodeRoles, NodeState
+from clusters.link_protocol import LinkProtocol
+from clusters.port import CLIENTS, ClusterSpec, Disks, DiskTrouble, NodeName, NodeRoles, NodeState
 from clusters.processes.disks import FollowedDisks, ImageDisks, NodeDisks
 from clusters.processes.hardships import Hardships, HeldBack
 from clusters.processes.networks import IsAnswered, NodeNetworks
@@ -127,6 +128,11 @@ class ProcessCluster(HeldBack, ABC):
     def pid_of(self, node: NodeName) -> int | None:
         """The pid of the node's latest start; None if it was never started."""
         return self._nodes[node].process.pid
+
+    def starts(self) -> tuple[NodeStart, ...]:
+        """Return the starts of the nodes that the harness has not ended, in their order."""
+        wanted = [node for node in self._nodes.values() if node.wanted]
+        return tuple(_start_of(node, self.links()) for node in wanted)
 
     def data_of(self, node: NodeName) -> Path:
         """Return a directory of this machine with the present content of the node's data."""
@@ -273,6 +279,22 @@ class ProcessCluster(HeldBack, ABC):
             for name in self._names(role)
             if self.state(name) is NodeState.RUNNING
         }
+
+
+def _start_of(node: ProcessNode, links: Sequence[LinkEnd]) -> NodeStart:
+    ends = [link for link in links if link.target == node.name]
+    return NodeStart(
+        node=node.name,
+        directory=node.place.directory,
+        command=tuple(node.software.command(node.place.directory)),
+        files=tuple(node.files),
+        ports=tuple(dict.fromkeys(link.port for link in ends)),
+        found_at={
+            link.protocol: f"{link.address}:{link.port}"
+            for link in ends
+            if link.source == CLIENTS or link.protocol is LinkProtocol.ZOOKEEPER_CLIENT
+        },
+    )
 
 
 def _disks_of(

@@ -7,7 +7,7 @@ on the host, or raises HarnessError.
 import re
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Protocol, Self
@@ -96,6 +96,8 @@ class ProcessNode:
         """The software that its next start runs, and its next wipe formats."""
         self.settings: Mapping[str, str] = {}
         """Its configuration, once it has one."""
+        self.files: Sequence[str] = ()
+        """The names of that configuration's files."""
         self.env: Mapping[str, str] = {}
         """The variables that its next start adds to the environment."""
         self.wanted = False
@@ -121,7 +123,7 @@ class ProcessNode:
 
         `settings`: what the run's record says of it.
         """
-        self.settings = dict(settings)
+        self.settings, self.files = dict(settings), tuple(files)
         for name, text in files.items():
             self.place.write(name, text)
 

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 
-__all__ = ["properties_file"]
+__all__ = ["escaped", "properties_file"]
 
 
 def properties_file(properties: Mapping[str, str]) -> str:
@@ -15,11 +15,11 @@ def properties_file(properties: Mapping[str, str]) -> str:
 
 
 def _escaped_value(value: str) -> str:
-    text = _escaped(value)
+    text = escaped(value)
     return f"\\{text}" if text[:1] in (" ", "\t", "\f") else text
 
 
-def _escaped(value: str) -> str:
+def escaped(value: str) -> str:
     """Return the text that `Properties.load` reads back; it takes non-ASCII text for Latin-1."""
     text = value.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r")
     return "".join(
@@ -28,7 +28,7 @@ def _escaped(value: str) -> str:
 
 
 def _escaped_key(key: str) -> str:
-    return re.sub(r"([=:#! \t\f])", r"\\\1", _escaped(key))
+    return re.sub(r"([=:#! \t\f])", r"\\\1", escaped(key))
 
 
 def _utf16(text: str) -> tuple[int, ...]:

@@ -66,6 +66,9 @@ class Interceptor(Protocol):
     def wanted(self, link: Channel) -> bytes | bytearray:
         """Return, by kind, whether it wants frames of this link; asked when the link begins."""
 
+    def left(self, link: Channel) -> None:
+        """Take note that who asks over this link connects anew for its next request."""
+
     def take(self, link: Channel, message: Any, request: Any) -> bool:
         """Look at a frame. True: the interceptor has taken it, and the network does not send it.
 
@@ -224,19 +227,24 @@ class SimulatedNetwork:
         if asked is not None:
             self._refuse_all(asked)
 
-    def cut(self, link: Channel) -> None:
-        """End the connection of this link: its asker's open requests are not answered."""
-        self._refuse_all(link.answers or link)
-
     def refuse(self, link: Channel, request: Any) -> None:
         """Let the asker of a link hear that a request of his will not be answered."""
         link.open.setdefault(open_key(request), request)
         self._refuse(link, request)
 
     def answer(self, link: Channel, request: Any, response: Any) -> None:
-        """Answer an open request in the place of who was asked."""
-        if link.open.pop(open_key(request), None) is not None:
-            self._tell(link, response.kind, response)
+        """Answer an open request in the place of who was asked, behind what that has answered."""
+        if link.open.pop(open_key(request), None) is None:
+            return
+        back = link.receiver.links.get(link.signed) or self.link(link.receiver, link.signed)
+        if back is not None:
+            self.transmit(back, response)
+
+    def reconnect(self, host: SimulatedHost, target: int) -> None:
+        """Let the interceptor know that a host has given its connection to another one up."""
+        link = host.links.get(target)
+        if link is not None and self._interceptor is not None:
+            self._interceptor.left(link)
 
     def refresh(self) -> None:
         """See anew what of which link has to be looked at."""

@@ -47,10 +47,12 @@ from clusters.simulation.kinds import NOTHING, SEEN, UNUSUAL, WANTED, table_of
 from clusters.simulation.network import Latency, SimulatedNetwork
 from clusters.simulation.trace import Trace, Witnessed, proving_idle
 
-__all__ = ["WAKE", "Watcher", "World"]
+__all__ = ["RECONNECT", "WAKE", "Watcher", "World"]
 
 WAKE: Final = 100
 """(WAKE, time): have a TICK at this time of the host's clock. For hosts that are no nodes."""
+RECONNECT: Final = 101
+"""(RECONNECT, host): ask it over another connection from now on. For hosts that are no nodes."""
 
 
 class Watcher(Protocol):
@@ -396,5 +398,6 @@ _EFFECTS: Final[dict[int, Callable[[World, SimulatedHost, tuple[Any, ...]], None
     NOTE: World._note,  # noqa: SLF001
     RECOVER: lambda world, host, _: world._recover(host),  # noqa: SLF001
     WAKE: World._wake,  # noqa: SLF001
+    RECONNECT: lambda world, host, effect: world.network.reconnect(host, effect[1]),
 }
 """The rarer effects; SEND and APPEND are done in the loop itself."""

@@ -42,6 +42,8 @@ _MODULES: Final[Mapping[str, str]] = {
     "selftest": "harness.cli.simulate",
     "serve": "harness.cli.serve",
     "simulate": "harness.cli.simulate",
+    "start": "harness.cli.start",
+    "stop": "harness.cli.start",
     "track-record": "harness.cli.reproduce",
 }
 """The module of each command."""

@@ -78,6 +78,7 @@ def metamorphic(
     transformations: tuple[str, ...],
     every: bool,
     within: str | None,
+    page: Path | None,
     results: Path,
     spark_master: str,
     as_json: bool,
@@ -92,6 +93,8 @@ def metamorphic(
         raise UsageError("--all records runs of its own: leave RUN out, or --all")
     if within is not None and not every:
         raise UsageError("--within bounds --all: pass both")
+    if page is not None and not planted:
+        raise UsageError("--write has no table of what --metamorphic shows")
     bound_s = _bound_s(within)
     named = [find_run(text, results) for text in runs]
     chosen = _chosen(transformations, planted=planted)
@@ -115,6 +118,8 @@ def metamorphic(
             one = _tried(run, seed=seed, root=root, chosen=chosen, session=session, own=not named)
             tried.append(replace(one, may_be_invalid=every and _is_for_a_bug(run)))
             progress.say(_line(tried[-1]))
+    if page is not None:
+        _write(page, tried)
     if as_json:
         emit_json({"seed": seed, "runs": [_json(one) for one in tried]})
     else:
@@ -239,6 +244,21 @@ def _tried(
             copies.rmdir()
             copies.parent.rmdir()
     return _Tried(run=run, before=before, outcomes=found)
+
+
+def _write(page: Path, tried: Sequence[_Tried]) -> None:
+    """Write what called each plant into the page, a column a kind of run; of one, the last run."""
+    from harness.metamorphic.planted_page import planted_page
+
+    measured: dict[str, dict[str, str]] = {}
+    for one in tried:
+        manifest = read_manifest(one.run.manifest_path)
+        released = manifest.versions.get("kafka", "")
+        head = f"{manifest.scenario} on {manifest.cluster} {released}".strip()
+        cells = {outcome.transformation.name: outcome.told_by for outcome in one.outcomes}
+        measured.setdefault(head, {}).update(cells)
+    before = page.read_text(encoding="utf-8") if page.exists() else ""
+    page.write_text(planted_page(measured, before=before), encoding="utf-8")
 
 
 def _line(tried: _Tried) -> str:

@@ -4,7 +4,12 @@ from typing import Any
 
 import click
 
-from harness.cli.options import as_json, results_option, spark_master_option
+from harness.cli.options import (
+    as_json,
+    keep_running_option,
+    results_option,
+    spark_master_option,
+)
 from harness.scenario.sources import find_night
 from harness.seeds import SEED_MAX
 
@@ -34,6 +39,7 @@ __all__ = ["night"]
     is_flag=True,
     help="End with the first run that is invalid, and not as expected.",
 )
+@keep_running_option
 @click.option(
     "--alongside", is_flag=True, help="Run although another run is under way on this machine."
 )

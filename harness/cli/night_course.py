@@ -147,6 +147,18 @@ class NightCourse:
         last = self.night.runs[-_FAILED_IN_A_ROW:]
         return len(last) == _FAILED_IN_A_ROW and all(run.verdict == "failed" for run in last)
 
+    def proofs(self) -> list[RunDirectory]:
+        """Return the runs that are invalid, and not as their scenario expects, in their order.
+
+        Those first whose nodes can be started once more.
+        """
+        found = [
+            RunDirectory((self.results / run.run).absolute())
+            for run in self.night.runs
+            if run.run is not None and run.verdict == "invalid" and not run.holds
+        ]
+        return sorted(found, key=lambda run: not run.starts_path.exists())
+
     def summed(self) -> list[SummedRun]:
         """Return the runs, for their sum."""
         return [self._summed(index) for index in range(len(self.night.runs))]

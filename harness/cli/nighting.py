@@ -2,7 +2,8 @@
 
 import json
 import shlex
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -14,6 +15,7 @@ from clusters.provision.cache import cache_dir
 from clusters.provision.java import find_java
 from clusters.provision.releases import UnfetchedError
 from clusters.systems import MAKES
+from harness.cli.keeping import Keeping
 from harness.cli.night_plan import not_valid_of, show_night
 from harness.cli.options import emit_json
 from harness.prepare.releases import wanted_by
@@ -88,6 +90,8 @@ def night(
             )
             interrupted = course.go()
     course.say_end(file, interrupted=interrupted)
+    if not interrupted:
+        Keeping.from_flags(flags).keep_first(course.proofs(), aside=flags["as_json"])
     if flags["as_json"]:
         emit_json(json.loads(store.night_path.read_bytes()))
     return course.exit_code(interrupted=bool(interrupted))
@@ -138,6 +142,7 @@ def _why_not_here(
     found: dict[Cell, str] = {}
     mistakes: list[str] = []
     fetched: dict[tuple[str, str | None], str] = {}
+    unkept: dict[str, list[str]] = defaultdict(list)
     rows = zip(loaded.cells, loaded.scenarios, loaded.flags, loaded.places, strict=True)
     for cell, scenario, own, place in rows:
         options = _options(cell, own, results, flags)
@@ -149,6 +154,8 @@ def _why_not_here(
         except UsageError as error:
             mistakes += [f"{place}: {line}" for line in error.args]
             continue
+        if (why := plan.why_not_again) is not None:
+            unkept[why].append(place)
         make = options.cluster
         if make.of_our_own or flags["dry_run"] or make.is_here(scenario.cluster.release):
             continue
@@ -159,7 +166,22 @@ def _why_not_here(
             found[cell] = fetched[key]
     if mistakes:
         raise UsageError(*dict.fromkeys(mistakes))
+    if flags["keep_s"] is not None:
+        _say_unkept(unkept, cell_count=len(loaded.cells) - len(found), say=progress.say)
     return found
+
+
+def _say_unkept(
+    unkept: Mapping[str, Sequence[str]], *, cell_count: int, say: Callable[[str], None]
+) -> None:
+    """Say of which cells no cluster can be kept running; raise UsageError if that is all of them.
+
+    `unkept`: the places of these cells, by the reason.
+    """
+    if cell_count and sum(map(len, unkept.values())) == cell_count:
+        raise UsageError(*(f"{at[0]}: --keep-running: {why}" for why, at in unkept.items()))
+    for why, at in unkept.items():
+        say(f"--keep-running: not the clusters of {', '.join(dict.fromkeys(at))}: {why}")
 
 
 def _why_unfetched(scenario: Any, options: RunOptions, say: Callable[[str], None]) -> str:

@@ -16,6 +16,7 @@ __all__ = [
     "budget_option",
     "duration",
     "emit_json",
+    "keep_running_option",
     "memory_option",
     "results_option",
     "set_option",
@@ -86,6 +87,16 @@ def _bytes(_: click.Context, __: click.Parameter, text: str | None) -> int | Non
     return int(float(found[1]) * _SIZE_BYTES[found[2].upper()])
 
 
+keep_running_option: Callable[[Command], Command] = click.option(
+    "--keep-running",
+    "keep_s",
+    metavar="[DURATION]",
+    is_flag=False,
+    flag_value="1h",
+    callback=duration,
+    help="Start the cluster of an invalid run once more, and keep it running so long (1h if no "
+    "duration is given), to be looked at.",
+)
 budget_option: Callable[[Command], Command] = click.option(
     "--budget",
     "budget_s",

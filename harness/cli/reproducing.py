@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from clusters.systems import AUTO, MAKES, system_of
+from harness.cli.keeping import Keeping
 from harness.cli.options import emit_json
 from harness.cli.running import cluster_words, options_from, variant_words
 from harness.cli.tables import console, table_of
@@ -31,6 +32,7 @@ from harness.series.reproduce import reproduce as run_series
 from harness.series.reproduction import Expected, Reproduction, Series, SeriesStanding, SeriesState
 from harness.series.reproduction_file import new_reproduction_path
 from history.failure import HarnessError, UsageError
+from history.run_directory import RunDirectory
 from report.notation import counted, length, one_line
 from report.sums import SummedRun
 
@@ -69,18 +71,31 @@ def reproduce(scenario: str, runs: int, seed: int | None, as_json: bool, **flags
     words += ["--runs", str(runs), "--seed", str(first)]
     plan = planned(subjects, command=_command(words, flags))
     path = new_reproduction_path(flags["results"], plan.scenario, datetime.now(UTC))
-    done = _made(plan, subjects, path, variant=shlex.join(variant_words(flags)), aside=as_json)
+    invalid: list[RunDirectory] = []
+    variant = shlex.join(variant_words(flags))
+    done = _made(plan, subjects, path, variant=variant, invalid=invalid, aside=as_json)
+    if done.state is not SeriesState.INTERRUPTED:
+        Keeping.from_flags(flags).keep_first(invalid, aside=as_json)
     if as_json:
         emit_json(reproduction_json(done, path))
     return _INTERRUPTED if done.state is SeriesState.INTERRUPTED else done.exit_code
 
 
 def _made(
-    plan: Reproduction, subjects: Sequence[Subject], path: Path, *, variant: str, aside: bool
+    plan: Reproduction,
+    subjects: Sequence[Subject],
+    path: Path,
+    *,
+    variant: str,
+    invalid: list[RunDirectory],
+    aside: bool,
 ) -> Reproduction:
-    """Make the runs and say what they found, also of those before an end that was not planned."""
+    """Make the runs and say what they found, also of those before an end that was not planned.
+
+    `invalid`: gets those that are.
+    """
     from harness.cli.series_end import end_series, summed_outcome
-    from harness.cli.verdicts import outcome_json
+    from harness.cli.verdicts import invalid_runs, outcome_json
 
     runs: list[SummedRun] = []
     asked = len(subjects) * plan.runs_a_release
@@ -89,6 +104,7 @@ def _made(
         subject: Subject, options: RunOptions, outcome: RunOutcome | HarnessError, seconds: float
     ) -> None:
         told, scenario = outcome_json(outcome), subject.scenario
+        invalid.extend(invalid_runs([outcome]))
         runs.append(summed_outcome(told, scenario, options, seconds=seconds, variant=variant))
 
     out = console(aside=aside)

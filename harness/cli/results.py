@@ -51,7 +51,7 @@ def results(
 ) -> int:
     """List the stored runs, all or those named, with their sizes; remove, thin or pin them.
 
-    Runs that are pinned or under way are neither removed nor thinned.
+    Runs that are pinned, under way, or kept running are neither removed nor thinned.
     """
     if action is not None and not runs and all(value is None for value in filters.values()):
         raise UsageError(f"--{action}: say which runs: by name, or by a filter such as --older 7d")
@@ -117,12 +117,14 @@ def _show(chosen: "list[StoredRun]", results: Path, action: str | None, *, dry_r
     from rich.text import Text
 
     from harness.cli.tables import console, table_of
-    from report.notation import counted, one_line, size
+    from report.notation import counted, one_line, size, utc
 
     out = console()
     table = table_of("run", "verdict", "release", "seed", "size", "")
     for one in chosen:
-        marks = ", ".join(word for word in ("pinned", "thinned") if getattr(one, word))
+        words = [word for word in ("pinned", "thinned") if getattr(one, word)]
+        words += [] if one.kept_until is None else [f"kept running until {utc(one.kept_until)}"]
+        marks = ", ".join(words)
         cells = (one.name, one.verdict, one.release, str(one.seed), size(one.size_bytes), marks)
         table.add_row(*(Text(one_line(cell)) for cell in cells))
     if chosen:

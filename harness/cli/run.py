@@ -6,7 +6,13 @@ from typing import Any
 import click
 
 from clusters.systems import AUTO, MAKES, SYSTEMS
-from harness.cli.options import as_json, results_option, set_option, spark_master_option
+from harness.cli.options import (
+    as_json,
+    keep_running_option,
+    results_option,
+    set_option,
+    spark_master_option,
+)
 from harness.scenario.options import HostKind
 from harness.scenario.sources import find_scenario
 from harness.seeds import SEED_MAX
@@ -20,6 +26,7 @@ _run_options = (
     click.option(
         "--keep-data", is_flag=True, help="Keep the nodes' data even if the run is valid."
     ),
+    keep_running_option,
     click.option(
         "--alongside", is_flag=True, help="Run although another run is under way on this machine."
     ),

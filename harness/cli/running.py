@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from clusters.systems import AUTO, MAKES, SYSTEMS, system_of
+from harness.cli.keeping import Keeping
 from harness.cli.options import emit_json
 from harness.progress import Progress, terminal_progress
 from harness.scenario.flags import FLAG_PATHS, flag_overrides
@@ -89,7 +90,8 @@ def run(
 
         return show_plans(loaded, options, as_json=as_json)
     variant = shlex.join(variant_words(flags))
-    return _run_all(loaded, options, run_count=runs, variant=variant, as_json=as_json)
+    after = Keeping.from_flags(flags)
+    return _run_all(loaded, options, run_count=runs, variant=variant, after=after, as_json=as_json)
 
 
 def replay(run: str, kafka: str | None, as_json: bool, **flags: Any) -> int:
@@ -118,7 +120,10 @@ def replay(run: str, kafka: str | None, as_json: bool, **flags: Any) -> int:
     words += [*variant_words(flags), *cluster_words(flags)]
     command = shlex.join(words)
     options = options_from(flags, seed=seed, command=command)
-    return _run_all(scenario, lambda _: [options], run_count=1, variant="", as_json=as_json)
+    after = Keeping.from_flags(flags)
+    return _run_all(
+        scenario, lambda _: [options], run_count=1, variant="", after=after, as_json=as_json
+    )
 
 
 def options_from(flags: dict[str, Any], *, seed: int, command: str) -> RunOptions:
@@ -128,6 +133,7 @@ def options_from(flags: dict[str, Any], *, seed: int, command: str) -> RunOption
         seed=seed,
         command=command,
         keep_data=flags["keep_data"],
+        keeps_running=flags["keep_s"] is not None,
         wire=not flags["no_wire"],
         alongside=flags["alongside"],
         port_base=flags["port_base"],
@@ -183,12 +189,14 @@ def _run_all(
     *,
     run_count: int,
     variant: str,
+    after: Keeping,
     as_json: bool,
 ) -> int:
     """Run once for each of `options`, and return the exit code of them together.
 
     A failed run raises its HarnessError if it is the only one; in a series it is a result, and the
-    series goes on. `as_json`: print one document on standard output, and all else beside it.
+    series goes on. `after`: what becomes of the first cluster that is to be kept running.
+    `as_json`: print one document on standard output, and all else beside it.
     """
     if run_count > 1:
         from harness.cli.run_series import run_series
@@ -205,7 +213,9 @@ def _run_all(
 
         say_verdict(outcome, aside=as_json)
         outcomes = [outcome]
-    from harness.cli.verdicts import exit_code_of, outcome_json
+    from harness.cli.verdicts import exit_code_of, invalid_runs, outcome_json
+
+    after.keep_first(invalid_runs(outcomes), aside=as_json)
 
     if as_json:
         emit_json([outcome_json(outcome) for outcome in outcomes])

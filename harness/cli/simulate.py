@@ -156,7 +156,7 @@ def simulate(**flags: Any) -> int:
     "--write",
     "page",
     type=click.Path(path_type=Path),
-    help="Write the result into the table of this page.",
+    help="Write the result into the table of this page; with --planted, a column a kind of run.",
 )
 @results_option
 @spark_master_option
@@ -210,7 +210,7 @@ def _refuse_unsealed(text: str, results: Path) -> None:
 _WAYS: Final = ("metamorphic", "planted")
 _OF_RUNS: Final = ("runs", "seed", "transformations", "every", "within")
 """The parameters that these ways alone take."""
-_SHARED: Final = ("results", "spark_master", "as_json")
+_SHARED: Final = ("page", "results", "spark_master", "as_json")
 
 
 def _refuse_what_is_for_the_other(context: click.Context, *, on_runs: bool) -> None:

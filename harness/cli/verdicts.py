@@ -13,10 +13,11 @@ from harness.scenario.expectation import expected_findings
 from harness.series.window_grid import kinds_json, windows_of_run
 from history.failure import HarnessError
 from history.manifest import read_manifest
+from history.run_directory import RunDirectory
 from report.service import service_json
 from report.terminal import verdict_text
 
-__all__ = ["exit_code_of", "findings_of", "outcome_json", "say_verdict"]
+__all__ = ["exit_code_of", "findings_of", "invalid_runs", "outcome_json", "say_verdict"]
 
 _WORST_FIRST = (1, 255, 2, 0)
 
@@ -111,6 +112,15 @@ def _figures(outcome: RunOutcome, name: str) -> dict[str, float]:
     """Return the figures of a check; those of the run's course are about its random faults."""
     checks = outcome.verdict.checks
     return next((dict(check.figures) for check in checks if check.check == name), {})
+
+
+def invalid_runs(outcomes: Sequence[RunOutcome | HarnessError]) -> list[RunDirectory]:
+    """Return the runs whose verdict is invalid, whether their scenario expects it or not."""
+    return [
+        one.run
+        for one in outcomes
+        if isinstance(one, RunOutcome) and one.verdict.validity is Validity.INVALID
+    ]
 
 
 def exit_code_of(outcomes: Sequence[RunOutcome | HarnessError]) -> int:

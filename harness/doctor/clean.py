@@ -21,8 +21,10 @@ from clusters.hosts.ledger import left_ledgers, let_go_all, undo_all
 from clusters.hosts.process import end_orphans, orphans
 from clusters.provision.cache import abandoned_drafts
 from harness.doctor.stored_runs import is_running
+from harness.kept.kept_cluster import discard_kept, is_left
 from history.failure import HarnessError
 from history.manifest import RunState, read_manifest, write_manifest
+from history.run_directory import RunDirectory
 
 __all__ = ["clean_machine"]
 
@@ -56,9 +58,18 @@ def clean_machine(results: Path) -> list[str]:
     done += [f"removed {path}, of a process that is gone" for path in _drop_scratch()]
     for path in sorted(results.glob("*/2*Z*/manifest.json")):
         done += _close(path)
+        done += _drop_kept(RunDirectory(path.parent))
     if failures:
         raise HarnessError("; ".join(failures))
     return done
+
+
+def _drop_kept(run: RunDirectory) -> list[str]:
+    """Remove the copies of a cluster that was kept running by a process which is dead."""
+    if not is_left(run):
+        return []
+    discard_kept(run)
+    return [f"removed {run.kept}: what kept this cluster running is gone"]
 
 
 def _drop_drafts() -> tuple[Path, ...]:

@@ -1,6 +1,7 @@
 """The runs in a directory of results: what they are, how large, and which of them may go.
 
-A run that is pinned is never removed or thinned, nor is one under way.
+A run that is pinned is never removed or thinned, nor is one under way, or whose cluster is kept
+running.
 """
 
 import json
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from clusters.hosts.process import harness_lives
+from harness.kept.kept_cluster import kept_of
 from history.atomic import write_atomically
 from history.failure import HarnessError
 from history.manifest import Manifest, RunState, read_manifest
@@ -48,6 +50,8 @@ class StoredRun:
     size_bytes: int
     pinned: bool
     thinned: bool
+    kept_until: str | None
+    """UTC, ISO 8601, of a run whose cluster is kept running; else None."""
 
     @property
     def name(self) -> str:
@@ -57,7 +61,7 @@ class StoredRun:
     @property
     def may_go(self) -> bool:
         """Return whether it may be removed."""
-        return not self.pinned and self.verdict != "running"
+        return not self.pinned and self.verdict != "running" and self.kept_until is None
 
     def as_data(self) -> dict[str, Any]:
         """Return it as JSON data."""
@@ -71,6 +75,7 @@ class StoredRun:
             "bytes": self.size_bytes,
             "pinned": self.pinned,
             "thinned": self.thinned,
+            "kept_until": self.kept_until,
         }
 
 
@@ -135,6 +140,7 @@ def _stored(run: RunDirectory, manifest: Manifest) -> StoredRun:
         size_bytes=_size_bytes(run.root),
         pinned=(run.root / _PIN).exists(),
         thinned=is_thinned(run),
+        kept_until=None if (kept := kept_of(run)) is None else kept.until,
     )
 
 

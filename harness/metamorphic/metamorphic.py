@@ -18,6 +18,7 @@ from checkers.runner.tasks import InProcessTasks, TaskSession, run_tasks
 from checkers.verdict import CheckResult, Validity, Verdict
 from harness.metamorphic.copied_run import CopiedRun
 from harness.metamorphic.planted import PLANTED
+from harness.metamorphic.planted_page import MISSED, NOTHING, UNKNOWN
 from harness.metamorphic.transformation import Transformation, transformation_of
 from harness.metamorphic.transformations import TRANSFORMATIONS
 from harness.seeds import stream
@@ -55,6 +56,18 @@ class Transformed:
             called = self.accused.keys() & {*self.transformation.called}
             return self.validity in (None, Validity.UNKNOWN) or bool(called)
         return not self.accused and not self.changed
+
+    @property
+    def told_by(self) -> str:
+        """The check that called a plant, in a cell of the page; or what became of the run."""
+        called = [
+            name for name in self.transformation.called or self.accused if name in self.accused
+        ]
+        if self.validity is None:
+            return NOTHING
+        if not self.holds:
+            return MISSED
+        return called[0] if called else UNKNOWN
 
 
 def verdict_before(run: RunDirectory, *, root: Path) -> Verdict:

@@ -18,6 +18,7 @@ from harness.metamorphic import (
     planted_records,
     planted_replicas,
     planted_shown,
+    planted_tables,
 )
 from harness.metamorphic.copied_run import CopiedRun
 from harness.metamorphic.planted_rows import change_one
@@ -72,7 +73,7 @@ def _plant(
 
 PLANTED: Final = (
     _plant("acknowledged-lost", planted_records.lost, "lost-write", "unseen"),
-    _plant("logged-twice", planted_records.twice, "duplicate"),
+    _plant("logged-twice", planted_records.twice, "duplicate", "out-of-sequence"),
     _plant("key-unrecorded", planted_records.key_unrecorded),
     _plant("sends-without-record", planted_records.sends_without_record),
     _plant("offset-elsewhere", planted_records.offset_elsewhere, "inconsistent-offset"),
@@ -152,6 +153,13 @@ PLANTED: Final = (
     ),
     _plant("isr-emptied", planted_log.isr_emptied, "empty-isr"),
     _plant(
+        "never-unfenced",
+        planted_log.never_unfenced,
+        "ineligible-member",
+        "illegal-transition",
+    ),
+    _plant("min-isr-raised", planted_log.min_isr_raised, "acknowledged-below-min-isr"),
+    _plant(
         "registered-twice",
         planted_log.registered_twice,
         "epoch-went-back",
@@ -176,6 +184,12 @@ PLANTED: Final = (
     _plant(
         "producer-ids-told-again", planted_frames.producer_ids_told_again, "shared-producer-ids"
     ),
+    _plant("watermark-ahead", planted_frames.watermark_ahead, "watermark-ahead"),
+    _plant(
+        "metadata-watermark-ahead",
+        planted_frames.metadata_watermark_ahead,
+        "metadata-watermark-ahead",
+    ),
     _plant(
         "epoch-shown-back",
         planted_shown.epoch_shown_back,
@@ -194,9 +208,14 @@ PLANTED: Final = (
     _plant("content-differs", planted_replicas.content_differs, "divergent-replicas"),
     _plant("epoch-differs", planted_replicas.epoch_differs, "divergent-replicas"),
     _plant("time-differs", planted_replicas.time_differs, "divergent-replicas"),
-    _plant("marker-turned", planted_replicas.committed_turned, "torn-transaction"),
-    _plant("marker-of-nobody", planted_replicas.marker_of_nobody, "torn-transaction"),
-    _plant("producer-id-of-two", planted_replicas.producer_id_of_two, "illegal-transition"),
+    _plant("marker-turned", planted_replicas.committed_turned, "wrong-marker"),
+    _plant(
+        "marker-of-nobody",
+        planted_replicas.marker_of_nobody,
+        "wrong-marker",
+        "hanging-transaction",
+    ),
+    _plant("producer-id-of-two", planted_replicas.producer_id_of_two, "out-of-sequence"),
     _plant(
         "value-exchanged",
         planted_replicas.value_exchanged,
@@ -210,6 +229,15 @@ PLANTED: Final = (
     _plant("read-before-sent", planted_replicas.read_before_sent),
     _plant("failed-read", planted_replicas.failed_read, "aborted-read"),
     _plant("sends-swapped", planted_replicas.sends_swapped, "nonmonotonic-send"),
+    _plant("value-sent-twice", planted_tables.value_sent_twice),
+    _plant("describes-blank", planted_tables.describes_blank),
+    _plant("fatal-line", planted_tables.fatal_line, "fatal-fault"),
+    _plant("record-retold", planted_tables.record_retold),
+    _plant("copy-retold", planted_tables.copy_retold),
+    _plant("log-begins-later", planted_tables.log_begins_later),
+    _plant("fault-gone", planted_tables.fault_gone),
+    _plant("frame-redirected", planted_tables.frame_redirected),
+    _plant("answer-unasked", planted_tables.answer_unasked),
     _plant("returned-before-call", _returned_before_call),
     _plant("harness-failed", _harness_failed),
     *(

@@ -4,8 +4,9 @@ from collections.abc import Callable
 from random import Random
 from typing import Any, Final
 
+from checkers.metadata.client_answers import CLIENTS
 from harness.metamorphic.copied_run import CopiedRun
-from harness.metamorphic.planted_rows import Row, change_one
+from harness.metamorphic.planted_rows import FAR, Row, change_one
 
 __all__ = [
     "answered_other_epoch",
@@ -15,8 +16,10 @@ __all__ = [
     "led_before",
     "lowest_back",
     "lowest_by_one",
+    "metadata_watermark_ahead",
     "producer_ids_told_again",
     "sent_by_another",
+    "watermark_ahead",
 ]
 
 _FRAME: Final = ("frame", "item")
@@ -167,3 +170,26 @@ def producer_ids_told_again(run: CopiedRun, draw: Random) -> bool:
         lambda row: row["api"] == "AllocateProducerIds" and (row["producer_id"] or 0) > first,
         lambda _: {"producer_id": first},
     )
+
+
+def _watermark_raised(run: CopiedRun, draw: Random, by: int, *, to_clients: bool) -> bool:
+    return _change_frame(
+        run,
+        draw,
+        lambda row: (
+            (row["high_watermark"] or 0) > 0
+            and _is_granted(row)
+            and (row["source"] == CLIENTS) == to_clients
+        ),
+        lambda row: {"high_watermark": row["high_watermark"] + by},
+    )
+
+
+def watermark_ahead(run: CopiedRun, draw: Random) -> bool:
+    """A client was told a high watermark that lies beyond the leader's log."""
+    return _watermark_raised(run, draw, FAR, to_clients=True)
+
+
+def metadata_watermark_ahead(run: CopiedRun, draw: Random) -> bool:
+    """A follower of the metadata log was told a high watermark that is one record too high."""
+    return _watermark_raised(run, draw, 1, to_clients=False)

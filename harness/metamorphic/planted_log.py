@@ -5,7 +5,7 @@ from random import Random
 from typing import Any, Final
 
 from harness.metamorphic.copied_run import CopiedRun
-from harness.metamorphic.planted_rows import Row, change_one, edited, is_same
+from harness.metamorphic.planted_rows import Row, change_one, edited, is_same, on_zookeeper
 
 __all__ = [
     "change_log",
@@ -16,6 +16,8 @@ __all__ = [
     "id_again",
     "isr_emptied",
     "member_put_out",
+    "min_isr_raised",
+    "never_unfenced",
     "producer_ids_again",
     "registered_twice",
     "removal_undone",
@@ -132,6 +134,28 @@ def member_put_out(run: CopiedRun, draw: Random) -> bool:
         return own and (row["topic_id"], row["partition"], tuple(isr)) not in asked
 
     return change_log(run, draw, is_fit, lambda row: {"isr": [row["leader"]]})
+
+
+def never_unfenced(run: CopiedRun, draw: Random) -> bool:
+    """A broker was never unfenced, by the log, and yet it is let into ISRs and elected."""
+    rows = [
+        row
+        for row in _records(run, "BrokerRegistrationChangeRecord", "UnfenceBrokerRecord")
+        if row["fenced"] is False and not on_zookeeper(run)
+    ]
+    return _change_records(run, draw, rows, lambda _row: {"fenced": True})
+
+
+def min_isr_raised(run: CopiedRun, draw: Random) -> bool:
+    """A topic asks for more replicas in sync than any ISR had when records were acknowledged."""
+    # On ZooKeeper, brokers do not say which settings they have applied.
+    topics = {key.rpartition("-")[0] for key in run.manifest.keys if not on_zookeeper(run)}
+    rows = [
+        row
+        for row in _records(run, "ConfigRecord")
+        if row["name"] == "min.insync.replicas" and row["topic"] in topics
+    ]
+    return _change_records(run, draw, rows, lambda _row: {"value": "9"})
 
 
 def registered_twice(run: CopiedRun, draw: Random) -> bool:

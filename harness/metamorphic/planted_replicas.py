@@ -123,13 +123,16 @@ def producer_id_of_two(run: CopiedRun, draw: Random) -> bool:
         for row in rows_of(run, "records")
         if row["f"] == "send"
     }
-    ids: dict[int, set[int]] = defaultdict(set)
+    ids: dict[tuple[str, int], set[int]] = defaultdict(set)
     for row in rows_of(run, "replica_records"):
         process = sent.get((row["key"], row["value"]))
         if process is not None and row["producer_id"] >= 0 and not row["transactional"]:
-            ids[process].add(row["producer_id"])
-    alone = sorted({next(iter(several)) for several in ids.values() if len(several) == 1})
-    pairs = list(combinations(alone, 2))
+            ids[row["key"], row["producer_id"]].add(process)
+    pairs = [
+        (one, other)
+        for (key, one), (of_key, other) in combinations(sorted(ids), 2)
+        if key == of_key and not ids[key, one] & ids[key, other]
+    ]
     if not pairs:
         return False
     one, other = draw.choice(pairs)

@@ -7,6 +7,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from harness.metamorphic.copied_run import CopiedRun
+from history.roles import ZOOKEEPER, role_of
 
 __all__ = [
     "FAR",
@@ -18,6 +19,7 @@ __all__ = [
     "drawn_row",
     "edited",
     "is_same",
+    "on_zookeeper",
     "rows_of",
     "without",
 ]
@@ -72,6 +74,11 @@ def rows_of(run: CopiedRun, name: str) -> list[Row]:
     """Return the rows of a table; none if the run has no such table."""
     rows: list[Row] = run.table(name).to_pylist() if run.has(name) else []
     return rows
+
+
+def on_zookeeper(run: CopiedRun) -> bool:
+    """Return whether ZooKeeper has the run's metadata, or has had them."""
+    return any(role_of(node) == ZOOKEEPER for node in run.manifest.node_ids)
 
 
 def drawn_row(draw: Random, run: CopiedRun, name: str, is_fit: Callable[[Row], bool]) -> Row | None:

@@ -24,8 +24,8 @@ from nemesis.steps import Choose, Repeat, places
 from nemesis.verbs.registry import EPISODES, verb_of
 from nemesis.verbs.step import Step
 from nemesis.verbs.verb import Capabilities
-from nemesis.wire.carried import why_not_carried
-from nemesis.wire.rules import Action, Match
+from nemesis.wire.carried import NO_VERSIONS, why_not_carried
+from nemesis.wire.rules import Action, LowerVersion, Match
 
 __all__ = ["There", "needs", "refuse_missing_abilities", "why_not"]
 
@@ -67,12 +67,9 @@ class There:
 
     def why_no_rule(self, action: Action, match: Match) -> str | None:
         """Return the reason why the wire cannot have such a rule; None if it can."""
-        why = why_not_carried(action, match, self.protocols)
-        if why is not None or not self.make.in_virtual_time:
-            return why
-        from nemesis.simulated.refusals import why_no_such_rule  # noqa: PLC0415  # it decodes frames
-
-        return why_no_such_rule(action, match)
+        if self.make.in_virtual_time and isinstance(action, LowerVersion):
+            return NO_VERSIONS
+        return why_not_carried(action, match, self.protocols)
 
     @property
     def why_no_packets(self) -> str | None:

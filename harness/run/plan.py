@@ -34,6 +34,7 @@ from harness.prepare.reference import (
     rules_without,
 )
 from harness.prepare.releases import IN_IMAGE, refuse_missing_releases
+from harness.run.starts import why_not_again
 from harness.scenario.expectation import Expectation, expectation_for
 from harness.scenario.mix import seeded_mix
 from harness.scenario.options import HostKind, RunOptions
@@ -81,6 +82,12 @@ class RunPlan:
         return level_of(self.scenario.cluster) if of_our_own else None
 
     @property
+    def why_not_again(self) -> str | None:
+        """The reason why its nodes cannot be started once more after it; None if they can be."""
+        make, host = self.options.cluster, self.options.host
+        return why_not_again(self.scenario.cluster, make=make, host=host)
+
+    @property
     def expectation(self) -> Expectation | None:
         """The expectation that its scenario has of it."""
         return expectation_for(self.scenario.expect, release=self.release, level=self.level)
@@ -101,7 +108,10 @@ def planned(scenario: Scenario, options: RunOptions, say: Callable[[str], None])
     refuse_missing_abilities(plan.scenario, plan.there)
     _refuse_settings(plan.scenario, options, say)
     scenario = _with_disks(plan.scenario, options, say)
-    return replace(plan, scenario=_with_hardships(scenario, options))
+    plan = replace(plan, scenario=_with_hardships(scenario, options))
+    if options.keeps_running and (why := plan.why_not_again) is not None:
+        raise UsageError(f"--keep-running: {plan.scenario.name}: {why}")
+    return plan
 
 
 def _say_if_short(scenario: Scenario, say: Callable[[str], None]) -> None:

@@ -24,6 +24,7 @@ from harness.prepare.wiring import links_of, wired_route
 from harness.progress import Progress
 from harness.run.clients import Together, model_of, tables_of, together
 from harness.run.recording import Recording
+from harness.run.starts import why_not_again, write_starts
 from harness.scenario.options import HostKind, RunOptions
 from harness.scenario.scenario import Scenario
 from harness.timing import RealTime
@@ -96,6 +97,8 @@ def record(
             seed=options.seed,
             wall=_wall_clock(options, run, clock),
         ).go()
+        if why_not_again(scenario.cluster, make=options.cluster, host=options.host) is None:
+            write_starts(run, cluster, links)
         stack.close()
         _testify(cluster, scenario, run, progress)
 

@@ -48,6 +48,8 @@ class RunOptions:
     """The command line that repeats this run, its seed included."""
     keep_data: bool = False
     """Keep the nodes' data also if the run is valid."""
+    keeps_running: bool = False
+    """Start its nodes once more if its verdict is invalid."""
     alongside: bool = False
     """Run although another run is under way on this machine."""
     port_base: int | None = None

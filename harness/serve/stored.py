@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from harness.doctor.stored_runs import is_running
+from harness.kept.kept_cluster import kept_of
 from harness.serve.memory import Remembered, stamp_of
 from history.failure import HarnessError
 from history.manifest import Manifest, RunState, read_manifest
@@ -56,6 +57,8 @@ class StoredRuns:
         known = self._known.of(root, stamp, lambda: _read(run))
         if known.manifest is not None and is_running(known.manifest):
             return replace(known.listed, verdict="running")
+        if (kept := kept_of(run)) is not None:
+            return replace(known.listed, kept_until=kept.until)
         return known.listed
 
 

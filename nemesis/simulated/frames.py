@@ -14,11 +14,10 @@ from clusters.node_port.storage import Batch
 from clusters.protocol.record_batches import BatchHeader, encoded_batch_header
 from clusters.reference.codec.api import Api, Asked, Labels
 from clusters.reference.codec.broker_apis import address_of, request_fields, response_fields
-from clusters.reference.codec.codec import kraft_apis
-from clusters.reference.codec.entities import built, request_type, response_type
+from clusters.reference.codec.codec import Codec, kraft_apis
+from clusters.reference.codec.entities import Unreadable, built, request_type, response_type
 from clusters.reference.codec.identifiers import id_of_text, text_of
 from clusters.reference.codec.zk_apis import ZK_APIS
-from clusters.reference.nodes.errors import ERROR_NAMES
 from clusters.reference.nodes.messages.control import (
     BrokerHeartbeatRequest,
     BrokerRegistrationRequest,
@@ -31,19 +30,31 @@ from nemesis.wire.apis import API_KEYS, FETCH, TAPED
 from nemesis.wire.decoding import reference
 from nemesis.wire.decoding.columns import METADATA_TOPIC, METADATA_TOPIC_ID, Parts
 from nemesis.wire.decoding.entities import Decoded, extracted
+from nemesis.wire.error_codes import name_by_code
 from nemesis.wire.frame import Frame, TopicNames
 from nemesis.wire.frames import Header
 from nemesis.wire.rules import Direction
 from nemesis.wire.rules import Link as WireLink
 
-__all__ = ["API_NAMES", "TAPED_KINDS", "MessageFrame", "direction_of", "frame_of", "kinds_of"]
+__all__ = [
+    "API_NAMES",
+    "TAPED_KINDS",
+    "MessageFrame",
+    "direction_of",
+    "frame_of",
+    "header_of",
+    "kinds_of",
+]
 
+_LENGTH_BYTES: Final = 4
 _DIALECT: Final = {
     BrokerRegistrationRequest.kind: "BrokerRegistration",
     BrokerHeartbeatRequest.kind: "BrokerHeartbeat",
 }
-_APIS: Final[Mapping[int, Api]] = {one.kind: one for one in (*ZK_APIS, *kraft_apis(voters=()))}
-API_NAMES: Final[Mapping[int, str]] = {one.kind: one.name for one in _APIS.values()} | _DIALECT
+_ALL: Final = (*ZK_APIS, *kraft_apis(voters=()))
+_APIS: Final[Mapping[int, Api]] = {one.kind: one for one in reversed(_ALL)}
+"""By kind; of two with messages of one kind (Metadata, DescribeCluster) the first."""
+API_NAMES: Final[Mapping[int, str]] = {kind: one.name for kind, one in _APIS.items()} | _DIALECT
 """Kafka's name of each request, by its kind."""
 _KEYS: Final = {kind: API_KEYS[name] for kind, name in API_NAMES.items()}
 TAPED_KINDS: Final = frozenset(
@@ -62,6 +73,25 @@ class MessageFrame(Frame):
     message: Any
     request: Any
     """The request that the message answers; None of a request."""
+    way: Channel
+    """The link on which it was sent; of an answer of the wire's own, that of the request."""
+
+    @property
+    def payload(self) -> Any:
+        """The frame itself."""
+        return self
+
+    def answered(self, response: bytes) -> "MessageFrame | None":
+        """Return the frame of a response to this request; None: who asked cannot read it."""
+        message = _read(self, response)
+        if message is None:
+            return None
+        way = Direction.RESPONSE
+        return replace(self, direction=way, data=response, message=message, request=self.message)
+
+    def entity(self) -> Any:
+        """Return what the codec would encode."""
+        return _entity(self.message, self.request, self.names)
 
     @cached_property
     def decoded(self) -> Decoded:
@@ -79,29 +109,52 @@ class MessageFrame(Frame):
 
 def frame_of(
     link: Channel, party: WireLink, message: Any, request: Any, *, time_ns: int, names: TopicNames
-) -> Frame:
+) -> MessageFrame:
     """Return the frame of a message on its way; `request`: what it answers, or None."""
-    asked = message if request is None else request
-    spoken = address_of(asked) if asked.kind in _DIALECT else None
-    header = Header(
-        api_key=_KEYS[asked.kind],
-        api_version=_APIS[asked.kind].version_of(asked) if spoken is None else spoken[1],
-        correlation_id=message.correlation,
-        client_id=(link.sender if request is None else link.receiver).name,
-        answered=message.correlation >= 0,
-        spoken=spoken,
-    )
+    asked, asker = (message, link.sender) if request is None else (request, link.receiver)
     return MessageFrame(
         connection=link.connection,
         link=asked_as(party, asked.kind),
         direction=direction_of(link),
-        header=header,
+        header=header_of(asked, asker.name),
         data=b"",
         time_ns=time_ns,
         names=names,
         message=message,
         request=request,
+        way=link,
     )
+
+
+def header_of(asked: Any, client_id: str | None = None) -> Header:
+    """Return the header of a request."""
+    spoken = address_of(asked) if asked.kind in _DIALECT else None
+    return Header(
+        api_key=_KEYS[asked.kind],
+        api_version=_APIS[asked.kind].version_of(asked) if spoken is None else spoken[1],
+        correlation_id=asked.correlation,
+        client_id=client_id,
+        answered=asked.correlation >= 0,
+        spoken=spoken,
+    )
+
+
+def _read(frame: MessageFrame, response: bytes) -> Any:
+    """Return the message that a node reads of a response to its request; None: it cannot."""
+    request, image = frame.message, _Known(frame.names)
+    codec = Codec(apis=tuple(_APIS.values()), image=lambda: image)
+    version = frame.header.api_version
+    if request.kind not in _DIALECT:
+        api = _APIS[request.kind]
+        if api.ask is None:
+            return None
+        api.ask(_in_bytes(request), Labels(image))  # so that topics have the ids that it meant
+    try:
+        return codec.answered(
+            response[_LENGTH_BYTES:], request, version=version, node=frame.way.receiver.number
+        )
+    except Unreadable:
+        return None
 
 
 def direction_of(link: Channel) -> Direction:
@@ -190,7 +243,7 @@ def _metadata_fetched(message: MetadataFetchResponse) -> Parts:
     led = {"leader_id": message.leader_id, "leader_epoch": message.epoch}
     item = {
         **_LOG,
-        "error": ERROR_NAMES[message.error],
+        "error": name_by_code(message.error),
         "high_watermark": message.high_watermark,
         **(led if message.epoch >= 0 else {}),
         "detail": ", ".join(said),
@@ -209,22 +262,26 @@ longer. That both ways say the same is tested.
 
 
 class _Known:
-    """`KnownTopics` of those whose names a wire was told."""
-
-    topics: Mapping[str, int] = {}
+    """`KnownTopics` of those whose names a wire was told; ids only of names that were asked for."""
 
     def __init__(self, names: TopicNames) -> None:
-        self.names: Mapping[int, str] = _NamesOfIds(names)
+        self.topics: dict[str, int] = {}
+        self.names: Mapping[int, str] = _NamesOfIds(names, self.topics)
 
 
 class _NamesOfIds(Mapping[int, str]):
     """The names that a wire was told by their ids as numbers: a night has had 20,000 topics."""
 
-    def __init__(self, names: TopicNames) -> None:
+    def __init__(self, names: TopicNames, asked_for: dict[str, int]) -> None:
         self._by_id = names.by_id
+        self._asked_for = asked_for
 
     def __getitem__(self, identifier: int) -> str:
-        return self._by_id[text_of(identifier)]
+        name = self._by_id.get(text_of(identifier))
+        self._asked_for[name or ""] = identifier
+        if name is None:
+            raise KeyError(identifier)  # it goes without a name
+        return name
 
     def __iter__(self) -> Iterator[int]:
         return map(id_of_text, self._by_id)

@@ -1,70 +1,53 @@
 """The wire of a simulated cluster: what `nemesis.wire.wire.Wire` offers, inside the sends.
 
-The rules are the very values that a proxy takes, and mean the same here: a rule concerns the frame
-that is being sent, at that moment. A connection is a link of the simulated network, of which each
-kind of request has one to itself, so that what is held holds up nothing of another kind.
+The rules are the very values that a proxy takes, and the same state machine of a connection does
+what they say (`nemesis.wire.sessions`); its effects are done to links of the simulated network. A
+rule concerns the frame that is being sent, at that moment.
 
 What cannot be said of messages is refused: there are no versions to lower in them.
 """
 
+from collections import deque
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Final, assert_never
 
 from clusters.kafka_port import Role, role_of
 from clusters.observation import RuleCounts
 from clusters.port import CLIENTS, NodeName
-from clusters.simulation.host import Channel
-from clusters.simulation.kinds import KIND_COUNT, NOTHING, table_of
+from clusters.simulation.host import Channel, ProcessState
+from clusters.simulation.kinds import NOTHING, table_of
 from clusters.simulation.world import World
 from history.failure import HarnessError, UsageError
+from nemesis.simulated.connections import Messages, SimulatedConnections
 from nemesis.simulated.data_frames import ClientsData, DataFrames, FollowersData
-from nemesis.simulated.frames import TAPED_KINDS, direction_of, frame_of, kinds_of
-from nemesis.simulated.parties import SimulatedParties
-from nemesis.simulated.refusals import refusal, why_no_such_rule
-from nemesis.wire.frame import Frame, TopicNames
-from nemesis.wire.matching import refuse_impossible
-from nemesis.wire.rulebook import LaidRule, Rulebook
-from nemesis.wire.rules import (
-    Answer,
-    Cut,
-    Delay,
-    Direction,
-    Drop,
-    Duplicate,
-    Flow,
-    Hold,
-    LowerVersion,
-    Match,
-    Reorder,
-    Rule,
-    Stall,
-    Watch,
+from nemesis.simulated.frames import (
+    API_NAMES,
+    TAPED_KINDS,
+    MessageFrame,
+    direction_of,
+    frame_of,
+    kinds_of,
 )
+from nemesis.simulated.parties import SimulatedParties
+from nemesis.wire.actions import let_go
+from nemesis.wire.carried import NO_VERSIONS
+from nemesis.wire.effects import Broken, Effect, Errand, Finish, Reset, Resumed, Send, Side, Wake
+from nemesis.wire.frame import TopicNames
+from nemesis.wire.matching import refuse_impossible
+from nemesis.wire.pipe import HeldFrame
+from nemesis.wire.rulebook import Judgement, LaidRule, Rulebook
+from nemesis.wire.rules import Direction, Flow, LowerVersion, Match, Rule
 from nemesis.wire.rules import Link as WireLink
+from nemesis.wire.sessions import Common, Session
 from nemesis.wire.status import Delivery, WireStatus
-from nemesis.wire.tape import FrameFate, Journal, Tape
+from nemesis.wire.tape import FrameFate, Journal, Tape, Tapes, Untaped
 
 __all__ = ["SimulatedWire"]
 
 _TAPED: Final = table_of(TAPED_KINDS)
-_ALL: Final = bytes([1]) * KIND_COUNT
-
-
-@dataclass(slots=True, eq=False)
-class _Held:
-    """A frame that waits for its rule."""
-
-    link: Channel
-    message: Any
-    request: Any
-    incarnation: int
-    """The incarnation of its receiver when it was sent."""
-    number: int
-    """Its number on the tape."""
-    fate: FrameFate
-    passed: bool = False
-    """It was passed on: only what follows it waits."""
+_KNOWN: Final = table_of(one for kind in API_NAMES for one in (kind, kind + 1))
+"""The kinds that have a name: all that can be behind one another."""
+_NOTES_MAX: Final = 100
 
 
 class SimulatedWire:
@@ -91,17 +74,17 @@ class SimulatedWire:
         self._parties = SimulatedParties(
             world, clients_from=clients_from, harness_from=harness_from, clients=clients
         )
-        self._tape = None if journal is None else Tape(journal)
+        self._tape: Tapes = Untaped() if journal is None else Tape(journal)
+        self._is_taped = journal is not None
         self._taped = NOTHING if journal is None else _TAPED
         """For each kind, whether it is on the tape."""
-        self._book: Rulebook[_Held] = Rulebook()
+        self._book: Rulebook[HeldFrame] = Rulebook()
         self._names = TopicNames()
+        self._connections = SimulatedConnections()
+        self._common = Common(book=self._book, tape=self._tape, names=self._names, act=self._do)
+        self._broken: deque[str] = deque(maxlen=_NOTES_MAX)
         self._data: dict[int, DataFrames] = {}
         """The frames of data that the tape has, by connection."""
-        self._stalled: dict[tuple[int, bool], list[_Held]] = {}
-        """The frames behind a stalled frame, by connection and by whether it is an answer."""
-        self._late_ns: dict[tuple[int, int], int] = {}
-        """The time at which the last delayed frame of a connection and kind is passed on."""
         self._flows: set[Flow] = set()
         self._network.intercept(self)
 
@@ -110,28 +93,31 @@ class SimulatedWire:
     def add(self, rule: Rule) -> None:
         """Lay a rule, behind those that are laid. Raises UsageError if it can concern nothing."""
         refuse_impossible(rule)
-        if (why := why_no_such_rule(rule.action, rule.match)) is not None:
-            raise UsageError(f"rule {rule.name}: {why}")
+        if isinstance(rule.action, LowerVersion):
+            raise UsageError(f"rule {rule.name}: {NO_VERSIONS}")
         self._book.add(rule)
         self._network.refresh()
 
     def release(self, name: str) -> Delivery:
         """Remove the rule, and deliver what it holds, in the order in which it came."""
         entry = self._removed(name)
-        for held in list(entry.held):
-            self._let_go(entry, held)
-        return Delivery(delivered=entry.delivered_count, undeliverable=entry.undeliverable_count)
+        before = entry.delivered_count, entry.undeliverable_count
+        for held in tuple(entry.held):
+            let_go(held, self._world.now_ns)
+        self._settle()
+        return Delivery(
+            delivered=entry.delivered_count - before[0],
+            undeliverable=entry.undeliverable_count - before[1],
+        )
 
     def discard(self, name: str) -> int:
         """Remove the rule, drop the frames it holds, and cut their connections; return how many."""
         entry = self._removed(name)
-        count = len(entry.held)
-        for held in list(entry.held):
-            entry.let_go(held, delivered=False)
-            if not held.passed:
-                self._change(held.number, FrameFate.DROPPED)
-            self._break(held)
-        return count
+        dropped = entry.forget()
+        for held in dropped:
+            held.channel.discard(held)
+        self._settle()
+        return len(dropped)
 
     def block(self, flows: Collection[Flow]) -> None:
         """Pass nothing on from the first to the second node of each flow, whichever dialled."""
@@ -155,7 +141,13 @@ class SimulatedWire:
 
     def status(self) -> WireStatus:
         """Return the status of the rules."""
-        return WireStatus(rules=self._book.statuses(), withheld_bytes={}, connection_count={})
+        return WireStatus(
+            rules=self._book.statuses(),
+            withheld_bytes={},
+            connection_count={},
+            broken=tuple(self._broken),
+            broken_count=len(self._broken),
+        )
 
     def probe(self, source: NodeName, target: NodeName, *, timeout_s: float) -> bool:  # noqa: ARG002
         """Return whether a request through this link would get its answer."""
@@ -172,8 +164,8 @@ class SimulatedWire:
         """Return for each kind whether the tape or a rule wants to see frames of this link."""
         party, more = self._parties.link(link), []
         if party is not None:
-            if _place(link) in self._stalled:
-                return _ALL
+            if self._connections.concern(link):
+                return _KNOWN
             more = list(self._wanted_by_rules(party, direction_of(link)))
         elif self._overhears:
             party = self._parties.overheard(link)
@@ -197,9 +189,10 @@ class SimulatedWire:
         kind = message.kind
         taped = bool(self._taped[kind])
         data = self._data.get(link.connection)
+        concerned = self._connections.concern(link)
         if data is not None and kind in data.kinds:
             taped = data.tells(message, self._world.now_ns)
-            if not (taped or self._stalled or kind in data.ruled):
+            if not (taped or concerned or kind in data.ruled):
                 return False  # Nearly all are such: nothing more is made of them.
         else:
             data = None
@@ -208,24 +201,108 @@ class SimulatedWire:
             if taped:
                 self._overhear(link, message, request)
             return False
-        if self._follows_stalled(link, message, request):
-            return True
+        session = self._connected(link, message, request) if concerned else None
         frame = self._frame(link, party, message, request)
-        judgement = self._book.judge(frame)
+        if session is not None:
+            side = Side.NEAR if request is None else Side.FAR
+            session.receive(side, (frame, taped, data), self._world.now_ns)
+            self._settle()
+            return True
+        # No rule waits for what can go nowhere; that it was asked is seen.
+        is_down = link.receiver.state is ProcessState.DOWN
+        judgement = self._book.judge(frame, only_watched=is_down)
         if judgement.entry is not None:
-            held = _Held(link, message, request, link.receiver.incarnation, -1, FrameFate.RELEASED)
-            self._act(frame, held, judgement.entry)
+            self._begin(link, frame, judgement, taped=taped)
             return True
         if taped or judgement.rule is not None:
-            self._record(frame, judgement.rule, FrameFate.FORWARDED)
+            now_ns = self._world.now_ns
+            fate, rule = FrameFate.FORWARDED, judgement.rule
+            self._tape.record(frame, fate, forwarded_ns=now_ns, rule=rule)
             if data is not None:
                 data.told(message)
         return False
 
+    def left(self, link: Channel) -> None:
+        """Take note that who asks over this link connects anew for its next request."""
+        self._connections.leave(link)
+
+    # The connections in which something waits.
+
+    def _connected(self, link: Channel, message: Any, request: Any) -> Session | None:
+        """Return the connection of a message, if something waits in it."""
+        if request is not None:
+            return self._connections.of_answer(request)
+        of_client = not self._parties.is_node(link.sender)
+        return self._connections.of_request(link, message, of_client=of_client)
+
+    def _begin(
+        self, link: Channel, frame: MessageFrame, judgement: Judgement[HeldFrame], *, taped: bool
+    ) -> None:
+        """Do to a frame what its rule says; its connection is told apart while something waits."""
+        asked = link.answers or link
+        request = frame.message if frame.request is None else frame.request
+        of_client = not self._parties.is_node(asked.sender)
+        messages = self._connections.begun(
+            asked, frame.link, self._common, request, of_client=of_client
+        )
+        messages.begin(frame, judgement, taped=taped)
+        self._look_at(asked)
+        self._settle()
+
+    def _do(self, session: Session, effect: Effect) -> None:
+        """Do what a session asks for: what a proxy does to sockets, to links."""
+        match effect:
+            case Send(side=side, data=frame):
+                self._pass(self._connections.content(session), side, frame)
+            case Errand(frame=frame, copy=copy):
+                assert isinstance(frame, MessageFrame)
+                if copy:
+                    now_ns = self._world.now_ns
+                    self._tape.record(frame, FrameFate.DUPLICATED, forwarded_ns=now_ns)
+                self._network.transmit(frame.way, frame.message)
+            case Reset(side=Side.NEAR) | Finish(side=Side.NEAR):
+                messages = self._connections.content(session)
+                self._connections.end(session)
+                for lost in messages.broken_off():
+                    self._network.refuse(messages.link, lost)
+            case Wake(at_ns=at_ns):
+                self._world.call(at_ns, lambda: self._wake_up(session))
+            case Broken(reason=reason):
+                self._broken.append(f"{self._world.now_ns / 1e9:.3f} s: {reason}")
+            case Reset() | Finish() | Resumed():
+                pass  # Who is asked hears nothing of an end, and nothing is ever read too early.
+            case effect:
+                assert_never(effect)
+
+    def _pass(self, messages: Messages, side: Side, frame: Any) -> None:
+        """Pass a frame on, to the incarnation that was connected."""
+        if side is Side.NEAR:
+            messages.passed_back(frame.request)
+            if frame.data:
+                self._network.answer(messages.link, frame.request, frame.message)
+                return
+        incarnation = messages.sent_to(side)
+        self._network.transmit(frame.way, frame.message, incarnation=incarnation)
+
+    def _wake_up(self, session: Session) -> None:
+        session.due(self._world.now_ns)
+        self._settle()
+
+    def _settle(self) -> None:
+        """Look no longer at connections in which nothing waits any more."""
+        for messages in tuple(self._connections.ended()):
+            self._look_at(messages.link)
+
+    def _look_at(self, link: Channel) -> None:
+        back = link.receiver.links.get(link.signed)
+        for one in (link,) if back is None else (link, back):
+            self._network.look_at(one)
+
     def _overhear(self, link: Channel, message: Any, request: Any) -> None:
         party = self._parties.overheard(link) if self._overhears else None
         if party is not None:
-            self._record(self._frame(link, party, message, request), None, FrameFate.FORWARDED)
+            frame, now_ns = self._frame(link, party, message, request), self._world.now_ns
+            self._tape.record(frame, FrameFate.FORWARDED, forwarded_ns=now_ns)
 
     def _wanted_by_rules(self, party: WireLink, direction: Direction) -> Iterator[int]:
         for entry in self._book.laid:
@@ -233,126 +310,7 @@ class SimulatedWire:
             if match.direction is direction and _concerns(match, party):
                 yield from kinds_of(match.api, direction)
 
-    def _act(self, frame: Frame, held: _Held, entry: LaidRule[_Held]) -> None:
-        """Do what the rule says to a frame that is being sent."""
-        match entry.rule.action:
-            case Hold():
-                self._keep(frame, held, entry, FrameFate.HELD)
-            case Delay(min_ms=low, max_ms=high):
-                self._delay(frame, held, entry, entry.random.uniform(low, high))
-            case Reorder():
-                self._reorder(frame, held, entry)
-            case Drop():
-                self._record(frame, entry.rule.name, FrameFate.DROPPED, passed=False)
-                self._break(held)
-            case Cut(passed_on=passed_on):
-                self._cut(frame, held, entry, passed_on=passed_on)
-            case Duplicate():
-                self._pass_twice(frame, held, entry)
-            case Answer(error=error):
-                self._record(frame, entry.rule.name, FrameFate.ANSWERED, passed=False)
-                self._network.answer(held.link, held.message, refusal(held.message, error))
-            case Stall():
-                self._stall(frame, held, entry)
-            case LowerVersion() | Watch() as action:
-                raise AssertionError(action)  # refused when laid; it decides nothing
-            case action:
-                assert_never(action)
-
-    def _cut(self, frame: Frame, held: _Held, entry: LaidRule[_Held], *, passed_on: bool) -> None:
-        self._record(frame, entry.rule.name, FrameFate.CUT, passed=passed_on)
-        if passed_on:
-            self._pass(held)
-        else:
-            self._break(held)
-        self._network.cut(held.link)
-
-    def _pass_twice(self, frame: Frame, held: _Held, entry: LaidRule[_Held]) -> None:
-        for _ in range(2):
-            self._record(frame, entry.rule.name, FrameFate.DUPLICATED, passed=True)
-            self._pass(held)
-
-    def _keep(self, frame: Frame, held: _Held, entry: LaidRule[_Held], fate: FrameFate) -> None:
-        held.number = self._record(frame, entry.rule.name, fate, passed=False)
-        entry.keep(held)
-
-    def _delay(self, frame: Frame, held: _Held, entry: LaidRule[_Held], delay_ms: float) -> None:
-        """Delay a frame; later ones of its kind on its connection come behind it."""
-        place = (held.link.connection, held.message.kind)
-        due_ns = max(self._late_ns.get(place, 0), self._world.now_ns + round(delay_ms * 1e6))
-        self._late_ns[place] = due_ns
-        held.fate = FrameFate.DELAYED
-        self._keep(frame, held, entry, FrameFate.DELAYED)
-        self._world.call(due_ns, lambda: self._due(entry, held))
-
-    def _due(self, entry: LaidRule[_Held], held: _Held) -> None:
-        if held in entry.held:
-            self._let_go(entry, held)
-
-    def _reorder(self, frame: Frame, held: _Held, entry: LaidRule[_Held]) -> None:
-        overtaken = entry.overtaken.pop(frame.link, None)
-        if overtaken is None:
-            held.fate = FrameFate.REORDERED
-            self._keep(frame, held, entry, FrameFate.REORDERED)
-            entry.overtaken[frame.link] = held
-            return
-        self._record(frame, entry.rule.name, FrameFate.FORWARDED, passed=True)
-        self._pass(held)
-        self._let_go(entry, overtaken)
-
-    def _stall(self, frame: Frame, held: _Held, entry: LaidRule[_Held]) -> None:
-        held.number = self._record(frame, entry.rule.name, FrameFate.FORWARDED, passed=True)
-        self._pass(held)
-        held.passed = True
-        entry.keep(held)
-        self._stalled.setdefault(_place(held.link), [])
-        self._network.look_at(held.link)
-
-    def _follows_stalled(self, link: Channel, message: Any, request: Any) -> bool:
-        behind = self._stalled.get(_place(link))
-        if behind is None:
-            return False
-        incarnation = link.receiver.incarnation
-        behind.append(_Held(link, message, request, incarnation, -1, FrameFate.FORWARDED))
-        return True
-
-    def _let_go(self, entry: LaidRule[_Held], held: _Held) -> None:
-        if held.passed:
-            entry.let_go(held, delivered=True)
-            for behind in self._stalled.pop(_place(held.link), []):
-                self._pass(behind)
-            self._network.look_at(held.link)
-            return
-        delivered = self._pass(held)
-        entry.let_go(held, delivered=delivered)
-        fate = held.fate if delivered else FrameFate.UNDELIVERABLE
-        self._change(held.number, fate, passed=delivered)
-
-    def _pass(self, held: _Held) -> bool:
-        return self._network.transmit(held.link, held.message, incarnation=held.incarnation)
-
-    def _break(self, held: _Held) -> None:
-        """Lose a frame with its connection; the party that asked hears of it."""
-        if held.link.answers is None:
-            self._network.refuse(held.link, held.message)
-        else:
-            self._network.refuse(held.link.answers, held.request)
-
-    def _record(
-        self, frame: Frame, rule: str | None, fate: FrameFate, *, passed: bool = True
-    ) -> int:
-        """Write it on the tape, if there is one; return its number there."""
-        if self._tape is None:
-            return -1
-        forwarded_ns = self._world.now_ns if passed else None
-        return self._tape.record(frame, fate, forwarded_ns=forwarded_ns, rule=rule)
-
-    def _change(self, number: int, fate: FrameFate, *, passed: bool = False) -> None:
-        if self._tape is not None:
-            forwarded_ns = self._world.now_ns if passed else None
-            self._tape.change(number, fate, forwarded_ns=forwarded_ns)
-
-    def _removed(self, name: str) -> LaidRule[_Held]:
+    def _removed(self, name: str) -> LaidRule[HeldFrame]:
         entry = self._book.remove(name)
         if entry is None:
             raise HarnessError(f"there is no rule {name}")
@@ -361,23 +319,19 @@ class SimulatedWire:
 
     # The identities of parties.
 
-    def _frame(self, link: Channel, party: WireLink, message: Any, request: Any) -> Frame:
+    def _frame(self, link: Channel, party: WireLink, message: Any, request: Any) -> MessageFrame:
         now_ns = self._world.now_ns
         return frame_of(link, party, message, request, time_ns=now_ns, names=self._names)
 
     def _data_of(self, link: Channel, party: WireLink) -> DataFrames | None:
         """Return what the tape has of the data on this link; None: nothing."""
-        if self._tape is None or role_of(party.target) is not Role.BROKER:
+        if not self._is_taped or role_of(party.target) is not Role.BROKER:
             return None
         if party.source == CLIENTS:
             return self._data.setdefault(link.connection, ClientsData())
         if link.answers is not None:
             return None
         return self._data.setdefault(link.connection, FollowersData())
-
-
-def _place(link: Channel) -> tuple[int, bool]:
-    return link.connection, link.answers is not None
 
 
 def _concerns(match: Match, party: WireLink) -> bool:

@@ -15,10 +15,11 @@ from nemesis.wire.rules import (
 )
 from nemesis.wire.zookeeper.messages import protocol_of
 
-__all__ = ["KAFKA_ALONE", "why_not_carried"]
+__all__ = ["KAFKA_ALONE", "NO_VERSIONS", "why_not_carried"]
 
 KAFKA_ALONE: Final = Answer | Duplicate | LowerVersion | Reorder
 """Actions that make frames, or send them on other connections."""
+NO_VERSIONS: Final = "a simulated cluster negotiates no versions"
 _UNREAD: Final = "the proxy does not read what its links carry"
 
 

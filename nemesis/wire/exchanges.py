@@ -4,6 +4,7 @@ Kafka answers the requests of a connection in their order. A response that the p
 target's place keeps to it: it waits for the responses to the requests before its own.
 """
 
+from collections.abc import Callable
 from typing import Final
 
 from clusters.protocol.framing import FrameError
@@ -16,10 +17,18 @@ _UNANSWERED_MAX: Final = 1 << 17
 """Requests of one connection; a client that pipelines more than that is not one of Kafka's."""
 
 
-class Exchanges:
-    """Requests without a response, in their order, and the responses that the proxy made."""
+def _correlation_id(header: Header) -> int:
+    return header.correlation_id
 
-    def __init__(self) -> None:
+
+class Exchanges:
+    """Requests without a response, in their order, and the responses that the wire made.
+
+    `number_of`: the number of a request on its connection, by its header.
+    """
+
+    def __init__(self, number_of: Callable[[Header], int] = _correlation_id) -> None:
+        self._number_of = number_of
         self._unanswered: dict[int, Header] = {}
         self._made: dict[int, tuple[Frame, str]] = {}
 
@@ -37,11 +46,12 @@ class Exchanges:
         """Take note of a request; raise FrameError if its response could be taken for another's."""
         if not header.answered:
             return
-        if header.correlation_id in self._unanswered:
-            raise FrameError(f"a second request {header.correlation_id} before the response")
+        number = self._number_of(header)
+        if number in self._unanswered:
+            raise FrameError(f"a second request {number} before the response")
         if len(self._unanswered) >= _UNANSWERED_MAX:
             raise FrameError(f"more than {_UNANSWERED_MAX} requests without a response")
-        self._unanswered[header.correlation_id] = header
+        self._unanswered[number] = header
 
     def answer(self, correlation_id: int) -> Header:
         """Take note of a response; return its request's header or raise FrameError."""
@@ -52,7 +62,7 @@ class Exchanges:
 
     def make(self, response: Frame, *, rule: str) -> None:
         """Answer a request that was not passed on, in the name of this rule."""
-        self._made[response.header.correlation_id] = (response, rule)
+        self._made[self._number_of(response.header)] = (response, rule)
 
     def next_made(self) -> tuple[Frame, str] | None:
         """Return the response of ours whose turn it is, with its rule: it counts as sent."""

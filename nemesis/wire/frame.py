@@ -1,13 +1,13 @@
 """A wanted frame: where it goes, its bytes, and its content once that is asked."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 from nemesis.wire.apis import api_name
 from nemesis.wire.decoding.columns import METADATA_TOPIC, METADATA_TOPIC_ID
-from nemesis.wire.decoding.entities import Decoded, decoded
+from nemesis.wire.decoding.entities import Decoded, decoded, entity_of
 from nemesis.wire.frames import Header
 from nemesis.wire.rules import Direction, Link
 
@@ -47,6 +47,19 @@ class Frame:
     def decoded(self) -> Decoded:
         """The columns and items that the frame states."""
         return decoded(self.header, self.direction, self.data)
+
+    @property
+    def payload(self) -> Any:
+        """The frame as it is sent."""
+        return self.data
+
+    def answered(self, response: bytes) -> "Frame | None":
+        """Return the frame of a response to this request; None: who asked cannot read it."""
+        return replace(self, direction=Direction.RESPONSE, data=response)
+
+    def entity(self) -> Any:
+        """Return the message as kio's entity; raise UnreadableFrame."""
+        return entity_of(self.header, self.direction, self.data)
 
     @property
     def items(self) -> tuple[Mapping[str, Any], ...]:

@@ -12,6 +12,7 @@ import pyarrow as pa
 from clusters.kafka_port import Role
 from history.cluster_schema import WIRE
 from history.failure import UsageError
+from nemesis.wire.answers import why_no_answer
 from nemesis.wire.apis import API_KEYS, API_VERSIONS, FETCH
 from nemesis.wire.carried import KAFKA_ALONE
 from nemesis.wire.clause_fields import CLAUSE_FIELDS
@@ -109,7 +110,7 @@ def refuse_impossible(rule: Rule) -> None:
     if one_way and match.direction is not Direction.REQUEST:
         raise UsageError(f"rule {rule.name}: {type(rule.action).__name__} is for requests alone")
     if isinstance(rule.action, Answer):
-        _refuse_error(rule.name, rule.action.error)
+        _refuse_answer(rule.name, rule.action.error, match.api)
 
 
 def _refuse_clause(rule: str, clause: Clause) -> None:
@@ -141,11 +142,13 @@ def _kind_of(column: pa.DataType) -> type:
     return int if pa.types.is_integer(one) else str
 
 
-def _refuse_error(rule: str, error: str) -> None:
+def _refuse_answer(rule: str, error: str, api: str | None) -> None:
     try:
         error_code(error)
     except KeyError:
         raise UsageError(f"rule {rule}: Kafka has no error {error}") from None
+    if api is not None and (why := why_no_answer(api)) is not None:
+        raise UsageError(f"rule {rule}: {why}")
 
 
 def _effective(rule: Rule) -> Match:

@@ -1,20 +1,16 @@
-"""One direction of a connection: where its walk stands, and what waits in it."""
+"""A connection as the actions of rules see it: two pipes, and what waits in them."""
 
 from collections import deque
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from dataclasses import KW_ONLY, dataclass, field
+from typing import Any, Final, Protocol
 
 from nemesis.wire.effects import Side
 from nemesis.wire.frame import Frame
-from nemesis.wire.frames import Unread, Walker
 from nemesis.wire.rulebook import LaidRule
 from nemesis.wire.rules import Direction
 from nemesis.wire.tape import FrameFate
 
-if TYPE_CHECKING:
-    from nemesis.wire.sessions import Session
-
-__all__ = ["RECEIVER", "SENDER", "HeldFrame", "Pipe"]
+__all__ = ["RECEIVER", "SENDER", "Channel", "HeldFrame", "Pipe", "Walk"]
 
 SENDER: Final = {Direction.REQUEST: Side.NEAR, Direction.RESPONSE: Side.FAR}
 RECEIVER: Final = {Direction.REQUEST: Side.FAR, Direction.RESPONSE: Side.NEAR}
@@ -23,14 +19,72 @@ _CARRIED_BYTES_MAX: Final = 4 << 20
 """The bound of a pipe that is delayed, and so is read on."""
 
 
-@dataclass(slots=True, eq=False, kw_only=True)
+class Channel(Protocol):
+    """A connection, by the acts that the actions of rules are made of."""
+
+    now_ns: int
+    """The time of the event that is being dealt with."""
+
+    @property
+    def hold_ns_max(self) -> int | None:
+        """The time for which its source can do without an answer; None: as long as it takes."""
+
+    def send(
+        self, pipe: "Pipe", frame: Frame, fate: FrameFate, *, rule: str, data: bytes | None = None
+    ) -> int:
+        """Pass a frame on (`data` in its place); return its number on the tape."""
+
+    def keep_back(self, frame: Frame, fate: FrameFate, *, rule: str) -> int:
+        """Do not pass a frame on; return its number on the tape."""
+
+    def stop(self, held: "HeldFrame") -> None:
+        """Have the frame's direction stand still from here on."""
+
+    def resume(self, held: "HeldFrame", now_ns: int) -> bool:
+        """Pass on what waits, and go on behind it; return False if its receiver is gone."""
+
+    def discard(self, held: "HeldFrame") -> None:
+        """Throw away what waits, and close the connection."""
+
+    def close(self) -> None:
+        """Close both sides; only a frame that waits keeps its receiver."""
+
+    def close_behind(self, pipe: "Pipe") -> None:
+        """Cut the sender off: what was passed on arrives, and nothing follows it."""
+
+    def answer(self, request: Frame, response: bytes, *, rule: str) -> None:
+        """Answer a request in the target's place, when it is its turn."""
+
+    def again(self, frame: Frame, *, copy: bool) -> None:
+        """Send a request over a connection of its own. `copy`: it is there twice now."""
+
+    def give_up(self, reason: str) -> None:
+        """Close the connection, and say why."""
+
+
+class Walk(Protocol):
+    """The walk of one direction over what comes, as far as its connection has to know."""
+
+    attentive: bool
+    """Stop also behind each frame that is passed on."""
+
+    @property
+    def inside(self) -> bool:
+        """Return whether a frame has begun and not ended."""
+
+    def rest(self) -> bytes:
+        """Return the kept part of a frame that never became whole, once no more will come."""
+
+
+@dataclass(slots=True, eq=False)
 class HeldFrame:
     """A frame at which its direction stands still, until its rule lets go of it."""
 
-    session: "Session"
+    channel: Channel
     pipe: "Pipe"
     entry: "LaidRule[HeldFrame]"
     frame: Frame
+    _: KW_ONLY
     number: int
     """Its number on the tape."""
     fate: FrameFate
@@ -43,13 +97,13 @@ class HeldFrame:
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class Pipe:
-    """One direction. Bytes that come while it stands still are carried behind the waiting frame."""
+    """One direction. What comes while it stands still is carried behind the waiting frame."""
 
     direction: Direction
-    walker: Walker | Unread
+    walker: Walk
     receiver: Side = field(init=False)
     """The side to which its bytes go."""
-    _carry: deque[tuple[int, bytes]] = field(default_factory=deque)
+    _carry: deque[tuple[int, Any]] = field(default_factory=deque)
     _carry_bytes: int = 0
     waiting: HeldFrame | None = None
     blocked: bool = False
@@ -98,17 +152,17 @@ class Pipe:
         frame = len(waiting.frame.data) if waiting is not None and not waiting.passed else 0
         return frame + self._carry_bytes
 
-    def carry(self, chunk: bytes, *, arrived_ns: int) -> None:
+    def carry(self, chunk: Any, *, arrived_ns: int) -> None:
         """Keep bytes that came, behind all that wait already."""
         self._carry.append((arrived_ns, chunk))
         self._carry_bytes += len(chunk)
 
-    def carry_on(self, chunk: bytes, *, arrived_ns: int) -> None:
+    def carry_on(self, chunk: Any, *, arrived_ns: int) -> None:
         """Keep bytes that were taken, before all others."""
         self._carry.appendleft((arrived_ns, chunk))
         self._carry_bytes += len(chunk)
 
-    def take(self) -> tuple[int, bytes]:
+    def take(self) -> tuple[int, Any]:
         """Return the first bytes that wait, with the time of their arrival."""
         arrived_ns, chunk = self._carry.popleft()
         self._carry_bytes -= len(chunk)

@@ -181,13 +181,17 @@ class Rulebook(Generic[Held]):
             for entry in self._about(direction, header.api_key)
         )
 
-    def judge(self, frame: Frame) -> Judgement[Held]:
-        """Return the first rule that concerns the frame; those that only watch just count it."""
+    def judge(self, frame: Frame, *, only_watched: bool = False) -> Judgement[Held]:
+        """Return the first rule that concerns the frame; those that only watch just count it.
+
+        `only_watched`: no other rule is asked.
+        """
         watcher = None
         for entry in self._about(frame.direction, frame.header.api_key):
-            if not entry.concerns(frame):
+            watches = isinstance(entry.rule.action, Watch)
+            if (only_watched and not watches) or not entry.concerns(frame):
                 continue
-            if not isinstance(entry.rule.action, Watch):
+            if not watches:
                 return Judgement(entry, entry.rule.name)
             watcher = watcher or entry.rule.name
         return _PASSES if watcher is None else Judgement(None, watcher)

@@ -16,6 +16,7 @@ from typing import Final
 
 from history.clock import Clock
 from history.failure import HarnessError
+from nemesis.wire.actions import let_go
 from nemesis.wire.connection import ProxyConnection
 from nemesis.wire.decoding.reference import meant
 from nemesis.wire.effects import Broken, Effect, Errand, Finish, Reset, Resumed, Send, Wake
@@ -25,6 +26,7 @@ from nemesis.wire.rulebook import LaidRule, Rulebook
 from nemesis.wire.rules import Flow, Link, Rule
 from nemesis.wire.sessions import Common, Session
 from nemesis.wire.status import Delivery, WireStatus
+from nemesis.wire.streams import proxied
 from nemesis.wire.tape import Journal, Tape
 
 __all__ = ["Proxy"]
@@ -96,7 +98,7 @@ class Proxy:
         entry = self._removed(name)
         before = entry.delivered_count, entry.undeliverable_count
         for waiting in tuple(entry.held):
-            entry.let_go(waiting, delivered=waiting.session.deliver(waiting, self.now_ns()))
+            let_go(waiting, self.now_ns())
             self._settle()
         return Delivery(
             delivered=entry.delivered_count - before[0],
@@ -108,8 +110,7 @@ class Proxy:
         entry = self._removed(name)
         dropped = entry.forget()
         for waiting in dropped:
-            waiting.session.discard(waiting)
-            self.touch(waiting.session)
+            waiting.channel.discard(waiting)
         self._settle()
         return len(dropped)
 
@@ -134,7 +135,7 @@ class Proxy:
             if (session.link.source, session.link.target) in pairs
         ]
         for session in cut:
-            session.cut()
+            session.close()
             self.touch(session)
         self._settle()
         return len(cut)
@@ -220,7 +221,7 @@ class Proxy:
     def _accept(self, listener: socket.socket, link: Link) -> None:
         with contextlib.suppress(OSError):  # It was there, and is gone again.
             near, _ = listener.accept()
-            self._connect(Session(next(self._numbers), link, self._common), near)
+            self._connect(proxied(next(self._numbers), link, self._common), near)
 
     def _connect(self, session: Session, near: socket.socket | None) -> None:
         self._connections[session] = ProxyConnection(session, near, self)
@@ -253,7 +254,7 @@ class Proxy:
             case Wake(at_ns=at_ns):
                 self._loop.wake(at_ns, lambda: self._wake_up(session))
             case Errand(frame=frame, copy=copy):
-                runner = Session(next(self._numbers), session.link, self._common, errand=True)
+                runner = proxied(next(self._numbers), session.link, self._common, errand=True)
                 self._connect(runner, None)
                 runner.run_errand(frame, self.now_ns(), copy=copy)
             case Broken(reason=reason):

@@ -12,7 +12,7 @@ from nemesis.wire.apis import FETCH, TAPED
 from nemesis.wire.frame import Frame
 from nemesis.wire.rules import Direction, Link
 
-__all__ = ["FrameFate", "Journal", "Tape", "taped_apis"]
+__all__ = ["FrameFate", "Journal", "Tape", "Tapes", "Untaped", "taped_apis"]
 
 
 class FrameFate(StrEnum):
@@ -80,6 +80,23 @@ class Tape:
     def change(self, number: int, fate: FrameFate, *, forwarded_ns: int | None) -> None:
         """Write down what became of a frame that had to wait."""
         self._journal.fate(number, action=fate, forwarded_ns=forwarded_ns)
+
+
+class Untaped:
+    """`Tapes` where there is no tape."""
+
+    def record(
+        self, frame: Frame, fate: FrameFate, *, forwarded_ns: int | None, rule: str | None = None
+    ) -> int:
+        """Write nothing down."""
+        del frame, fate, forwarded_ns, rule
+        return -1
+
+    def change(self, number: int, fate: FrameFate, *, forwarded_ns: int | None) -> None:
+        """Write nothing down."""
+
+
+Tapes = Tape | Untaped
 
 
 def taped_apis(link: Link) -> frozenset[int]:

@@ -39,6 +39,8 @@ class ListedRun:
     """Their identities."""
     trouble: str = ""
     """Why it is unknown or failed, or cannot be read."""
+    kept_until: str = ""
+    """UTC, ISO 8601: until then its cluster is kept running; empty: it is down."""
 
     @property
     def name(self) -> str:

@@ -37,9 +37,11 @@ A line that starts with `snapshot` is of a snapshot. ISRs may be empty: `isr non
     at 3000 broker-2 heartbeat epoch 33 offset 40 -> ok lowest 39 at 3001
     at 3000 clients to broker-2 versions -> ok level 3 at 3001
     at 3000 broker-2 fetch epoch 4 from 100 -> ok leader 1000 epoch 4 at 3001    of the metadata log
+    at 3000 broker-2 fetch epoch 4 from 100 -> ok watermark 99 at 3001
     at 3000 broker-2 to broker-1 fetches t-0 epoch 33 [session 5] [version 14] -> nothing
     at 3000 broker-2 to broker-1 fetches t-0 epoch 33 from 17 leader-epoch 1 -> nothing
     at 3000 clients to broker-2 produces t-0 -> ok at 3005      Produce, and `consumes`: a Fetch
+    at 3000 clients to broker-2 consumes t-0 -> ok watermark 17 at 3005
     at 3000 broker-2 beats epoch 33 [wanting STOPPING] -> ok [told fenced] at 3001
     at 3000 broker-1 to broker-2 tells epoch 2 for 33 -> ok at 3001       LeaderAndIsr
     at 3000 broker-1 to broker-2 updates epoch 2 for 33 -> ok at 3001     UpdateMetadata
@@ -505,8 +507,9 @@ def _parts(found: re.Match[str]) -> tuple[Row, Row, Row]:
             asked["fetch_offset"] = int(told["from"])
         else:
             asked["leader_id"] = int(told["leader"])
-        if led:
+        if "leader" in led:
             answer |= {"leader_id": int(led["leader"]), "leader_epoch": int(led["epoch"])}
+        answer |= _watermark(led)
     return asked | items, answer | items, items
 
 
@@ -515,7 +518,12 @@ def _of_client(words: list[str], answered: list[str]) -> tuple[Row, Row, Row]:
         return {}, {"metadata_version": int(answered[1])} if answered else {}, {}
     topic, _, partition = words[0].rpartition("-")
     items: Row = {"topic": topic, "topic_id": f"id-{topic}", "partition": int(partition)}
-    return items, items, items
+    told = dict(zip(answered[::2], answered[1::2], strict=True))
+    return items, items | _watermark(told), items
+
+
+def _watermark(told: Mapping[str, str]) -> Row:
+    return {"high_watermark": int(told["watermark"])} if "watermark" in told else {}
 
 
 def _fetches(words: list[str], broker: int) -> Row:

@@ -35,6 +35,7 @@ from checkers.control_plane.leaderless import leaderless
 from checkers.control_plane.lost_metadata_write import lost_metadata_writes
 from checkers.control_plane.lost_reassignment import lost_reassignments
 from checkers.control_plane.metadata_divergence import metadata_divergences
+from checkers.control_plane.metadata_watermark_ahead import metadata_watermarks_ahead
 from checkers.control_plane.nonlinearizable_isr import nonlinearizable_isrs
 from checkers.control_plane.shared_identity import shared_identities
 from checkers.control_plane.shared_producer_ids import shared_producer_ids
@@ -348,7 +349,16 @@ KNOWN = applied((1500, "broker-1", 20))
 TERMS = TOO_SMALL.format(1, "2 leader 2")
 TOOK = replicas_on_disks("broker-1: 17@3 hw 4")
 SERVED = "broker-1 showed t-0 leader 1 isr 1 at {}\nbroker-1 showed t-0 leader 1 isr 1 at {}"
+WATERMARK = "at 1000 broker-1 fetch epoch 1 from 0 -> {} watermark {} at 1010"
 CHECKS = (
+    Check(
+        kernel=metadata_watermarks_ahead,
+        bad=given(SHRUNK + "90 noop", WATERMARK.format("ok", 91)),
+        bad_count=1,
+        good=given(SHRUNK + "90 noop", WATERMARK.format("ok", 10)),
+        good_count=1,
+        nothing=given(SHRUNK + "90 noop", WATERMARK.format("NOT_LEADER_OR_FOLLOWER", 91)),
+    ),
     Check(
         kernel=nonlinearizable_isrs,
         bad=given(SHRUNK + "90 noop", "at 790 broker-1 alter t-0 expecting 0 isr 1 -> ok 1 at 810"),

@@ -62,7 +62,7 @@ def commands(text: str) -> Iterator[str]:
         r"(?:`|^\$ |^    )(?:sudo )?(fencepost [a-z-]+ [^`\n]+)", text, re.MULTILINE
     ):
         if not re.search(r"[…|()]|\b[A-Z]+\b(?!-)", found):
-            yield found
+            yield found.partition(" > ")[0]
 
 
 def parse(arguments: list[str]) -> None:

@@ -9,6 +9,7 @@ from commands import Fencepost
 from sealed_runs import sealed_table
 
 from clusters.hosts.process import orphans
+from harness.kept.kept_cluster import kept_of
 from harness.scenario.sources import find_scenario
 from history.manifest import read_manifest
 
@@ -67,8 +68,18 @@ def test_five_controllers_do_without_two(fencepost: Fencepost, tmp_path: Path, m
 # At which level the race is open, and which rules close it, the simulated runs show; here, that
 # processes do the same.
 def test_e08_the_race_loses_data_below_level_2(fencepost: Fencepost, tmp_path: Path) -> None:
-    ended = fencepost("run", "kip-903", "--metadata-version", "1", *REFERENCE, results=tmp_path)
+    flags = ("--metadata-version", "1", "--keep-running", *REFERENCE)
+    ended = fencepost("run", "kip-903", *flags, results=tmp_path)
     assert {"lost-write", "stale-epoch-join"} <= ended.violated
+    # Its cluster is up again, and the run can be judged as before, meanwhile and afterwards.
+    kept = kept_of(ended.run)
+    assert kept is not None, ended.stderr
+    assert f"end it: fencepost stop {ended.run.root}" in ended.stderr
+    again = fencepost("check", "kip-903", "--json", results=tmp_path)
+    assert again.said["findings"] == ended.said["findings"]
+    assert again.said["checks"] == ended.said["checks"]
+    assert fencepost("stop", "kip-903", results=tmp_path).returncode == 0
+    assert not ended.run.kept.exists()
 
 
 def test_e07_under_an_old_version_of_alter_partition_the_hole_is_open_at_every_level(

@@ -15,7 +15,6 @@ from clusters.node_port.effects import NOTE, SEND, START, TICK, UNREACHABLE, Eff
 from clusters.node_port.notes import READ_BEGAN, READ_METADATA
 from clusters.port import NodeName
 from clusters.reference.nodes.configuration import MS, S
-from clusters.reference.nodes.errors import Error
 from clusters.reference.nodes.messages.client import (
     DescribeConfigsRequest,
     DescribeConfigsResponse,
@@ -24,6 +23,7 @@ from clusters.reference.nodes.messages.client import (
 )
 from clusters.reference.simulated.cluster import SimulatedCluster
 from clusters.reference.simulated.deferred import ReadBook, last_offset, metadata_items
+from clusters.reference.simulated.error_names import error_name
 from clusters.simulation.world import WAKE
 from history.counter import COUNTER_SETTING, counter_of
 from history.counts import ClientCounts, Counts
@@ -278,7 +278,7 @@ def _settings_item(
 ) -> dict[str, Any]:
     """Return the item of a topic's settings; `config_value` is the counter, if they have one."""
     _, name, error, settings = resource
-    item: dict[str, Any] = {"topic": name, "error": Error(error).name}
+    item: dict[str, Any] = {"topic": name, "error": error_name(error)}
     for setting, value, _ in settings:
         if setting == COUNTER_SETTING:
             item["config_value"] = counter_of(value)

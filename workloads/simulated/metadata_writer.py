@@ -27,6 +27,7 @@ from clusters.reference.nodes.messages.control import (
     NewPartitions,
     NewTopic,
 )
+from clusters.reference.simulated.error_names import error_name
 from clusters.simulation.world import WAKE
 from history.counter import COUNTER_SETTING, counter_value
 from history.errors import ErrorSystem, outcome_of
@@ -189,7 +190,7 @@ class SimulatedWriter:
         outcome = outcome_of(error, attempts_max=1, system=ErrorSystem.METADATA)
         if _may_be_done(message, error):
             outcome = Outcome.INFO
-        self._end(now, outcome, Error(error).name if error else None, topic_id)
+        self._end(now, outcome, error_name(error) if error else None, topic_id)
 
     def _end(self, now: int, outcome: Outcome, error: str | None, topic_id: str | None) -> None:
         assert self._open is not None

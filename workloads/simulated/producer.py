@@ -22,7 +22,7 @@ from clusters.reference.nodes.messages.data import (
     ProduceRequest,
     ProduceResponse,
 )
-from clusters.simulation.world import WAKE
+from clusters.simulation.world import RECONNECT, WAKE
 from history.errors import ATTEMPTS_UNBOUNDED, outcome_of
 from history.operation import Outcome
 from workloads.simulated.payload import Payload
@@ -86,10 +86,10 @@ class SimulatedProducer:
             first=plan.process,
         )
         self._lanes = [Lane(number) for number in range(len(plan.places))]
-        self._requests: dict[int, tuple[int, list[Lane]]] = {}
-        """Lanes of a produce request and when it was sent, by correlation."""
-        self._asking: dict[int, tuple[int, Lane]] = {}
-        """Lanes that ask for a producer id, and since when."""
+        self._requests: dict[int, tuple[int, list[Lane], int]] = {}
+        """When a produce request was sent, its lanes and the broker, by correlation."""
+        self._asking: dict[int, tuple[int, Lane, int]] = {}
+        """Since when a lane asks for a producer id, the lane and the broker, by correlation."""
         self._draw = Random(f"{plan.seed}/{plan.process}")  # noqa: S311  # to be repeated
         self._begin_ns: int | None = None
         self._taken = 0
@@ -129,7 +129,7 @@ class SimulatedProducer:
     def _tick(self, now: int, effects: Effects) -> None:
         if self._begin_ns is None:
             self._begin_ns = now
-        self._give_up_late(now)
+        self._give_up_late(now, effects)
         self._routes.tick(now, effects)
         if not self._stopping:
             self._gather(now)
@@ -226,16 +226,16 @@ class SimulatedProducer:
             for lane in lanes:
                 self._end(lane, now, base_offset=-1, outcome=Outcome.OK, error=0)
             return
-        self._requests[correlation] = (now, lanes)
+        self._requests[correlation] = (now, lanes, leader)
         for lane in lanes:
             lane.correlation, lane.sent_ns = correlation, now
 
     def _ask_id(self, lane: Lane, now: int, effects: Effects) -> None:
         brokers = self._plan.brokers
         correlation = self._correlations.next()
-        self._asking[correlation] = (now, lane)
-        lane.correlation = correlation
         broker = brokers[correlation % len(brokers)]
+        self._asking[correlation] = (now, lane, broker)
+        lane.correlation = correlation
         effects.append((SEND, broker, InitProducerIdRequest(correlation)))
 
     def _given_id(self, now: int, message: InitProducerIdResponse) -> None:
@@ -306,10 +306,11 @@ class SimulatedProducer:
         for lane in (*lanes, *([asking[1]] if asking is not None else ())):
             self._try_again(lane, now)
 
-    def _give_up_late(self, now: int) -> None:
-        late = [number for number, (sent, _) in self._requests.items() if now - sent > _REQUEST_NS]
-        late += [number for number, (sent, _) in self._asking.items() if now - sent > _REQUEST_NS]
-        for correlation in late:
+    def _give_up_late(self, now: int, effects: Effects) -> None:
+        open_ = (*self._requests.items(), *self._asking.items())
+        late = [(number, to) for number, (sent, _, to) in open_ if now - sent > _REQUEST_NS]
+        for correlation, broker in late:
+            effects.append((RECONNECT, broker))
             self._routes.doubt(now)
             self._give_up_request(correlation, now)
         before = now - self._plan.message_timeout_ns

@@ -106,6 +106,48 @@ def _metadata_asked(entity: Any, correlation: int, _: Labels) -> MetadataRequest
     return MetadataRequest(correlation, topics, allow_creation=allowed)
 
 
+def _metadata_ask(request: MetadataRequest, _: Labels) -> Values:
+    wanted = request.topics
+    named = None if wanted is None else [_topic_values(name, one) for name, one in wanted]
+    return {"topics": named, "allow_auto_topic_creation": request.allow_creation}
+
+
+def _topic_values(name: str, topic_id: int) -> Values:
+    return {"name": name or None, "topic_id": uuid_of(topic_id)}
+
+
+def _metadata_answered(
+    entity: Any, request: MetadataRequest, _node: int, _: Labels
+) -> MetadataResponse:
+    return MetadataResponse(
+        request.correlation,
+        cluster_id=entity.cluster_id or "",
+        controller_id=entity.controller_id,
+        brokers=tuple((one.node_id, one.host, one.port, one.rack) for one in entity.brokers),
+        topics=tuple(
+            (
+                one.name or "",
+                id_of_uuid(one.topic_id),
+                one.error_code.value,
+                tuple(map(_partition_answered, one.partitions)),
+            )
+            for one in entity.topics
+        ),
+    )
+
+
+def _partition_answered(one: Any) -> PartitionMetadata:
+    return PartitionMetadata(
+        one.partition_index,
+        one.error_code.value,
+        one.leader_id,
+        one.leader_epoch,
+        tuple(one.replica_nodes),
+        tuple(one.isr_nodes),
+        tuple(one.offline_replicas),
+    )
+
+
 def _metadata_answer(response: MetadataResponse, asked: Asked) -> Values:
     of_topics = _operations(asked, "include_topic_authorized_operations", _OF_TOPICS)
     nameable = asked.version < 12  # noqa: PLR2004 -- from it on a topic that was asked for by id may lack a name
@@ -175,6 +217,35 @@ def _configs_asked(entity: Any, correlation: int, _: Labels) -> DescribeConfigsR
                 None if one.configuration_keys is None else tuple(one.configuration_keys),
             )
             for one in entity.resources
+        ),
+    )
+
+
+def _configs_ask(request: DescribeConfigsRequest, _: Labels) -> Values:
+    return {
+        "resources": [
+            {"resource_type": kind, "resource_name": name, "configuration_keys": names}
+            for kind, name, names in request.resources
+        ]
+    }
+
+
+def _configs_answered(
+    entity: Any, request: DescribeConfigsRequest, _node: int, _: Labels
+) -> DescribeConfigsResponse:
+    return DescribeConfigsResponse(
+        request.correlation,
+        resources=tuple(
+            (
+                one.resource_type,
+                one.resource_name,
+                one.error_code.value,
+                tuple(
+                    (found.name, found.value, found.config_source == _DEFAULT_CONFIG)
+                    for found in one.configs
+                ),
+            )
+            for one in entity.results
         ),
     )
 
@@ -317,6 +388,8 @@ CLIENT_APIS: Final = (
         doors=_CLIENTS,
         asked=_metadata_asked,
         answer=_metadata_answer,
+        ask=_metadata_ask,
+        answered=_metadata_answered,
     ),
     Api(
         name="DescribeCluster",
@@ -335,6 +408,8 @@ CLIENT_APIS: Final = (
         doors=_CLIENTS,
         asked=_configs_asked,
         answer=_configs_answer,
+        ask=_configs_ask,
+        answered=_configs_answered,
     ),
     Api(
         name="ApiVersions",

@@ -1,9 +1,4 @@
-"""A node's connections to other nodes: one for each node and each kind of traffic.
-
-As Kafka's brokers do it: the metadata log is fetched on one connection, registration and heartbeats
-go over another, AlterPartition has one alone, and each leader that is fetched from has one. So each
-can be held up without the others. Requests of a controller of the ZooKeeper generation go to a
-broker over one connection, in order.
+"""A node's connections to other nodes: one for each node and each kind of traffic (`traffic`).
 
 A connection for AlterPartition begins with ApiVersions, and what is proposed over it is in a
 version that the controller offers (KIP-903). So does one by which a leader is fetched from; it ends
@@ -11,10 +6,8 @@ when that leader offers the APIs of another metadata.version, and the next one b
 offers then. All else that nodes say to each other is gated by the metadata.version alone: where it
 is in force, every registered broker speaks it. A connection for fetches has one session (KIP-227).
 
-A connection answers in order. A request that a node asks again, since its first one has no answer
-yet, goes over a new connection: the first one is given up with what it still has to say, while its
-bytes stay on their way. A connection that breaks, or has not answered for too long, returns what
-was asked over it.
+A connection answers in order. One that breaks, or has not answered for too long, returns what was
+asked over it.
 """
 
 import asyncio
@@ -27,11 +20,10 @@ from clusters.protocol.framing import FrameBuffer, FrameError
 from clusters.reference.codec.codec import Codec, correlation_of
 from clusters.reference.codec.entities import Unreadable
 from clusters.reference.codec.fetch_sessions import FollowerSession
-from clusters.reference.codec.zk_controller_apis import ZK_CONTROLLER_APIS
-from clusters.reference.nodes.messages import control, data, quorum
-from clusters.reference.zk import messages as zk
+from clusters.reference.nodes.messages import control, data
+from clusters.reference.traffic import Traffic, traffic_of
 
-__all__ = ["OutgoingConnections", "OutgoingPort", "Traffic"]
+__all__ = ["OutgoingConnections", "OutgoingPort"]
 
 _CONNECT_S_MAX: Final = 10.0
 _VERSIONS: Final = 0
@@ -42,36 +34,6 @@ _UNSENT: Final = -1
 Address = tuple[str, int]
 
 
-class Traffic:
-    """The kinds of traffic, each with connections of its own."""
-
-    VOTES: Final = "votes"
-    METADATA: Final = "metadata"
-    HEARTBEATS: Final = "heartbeats"
-    ALTER_PARTITION: Final = "alter-partition"
-    REPLICATION: Final = "replication"
-    CONTROLLER: Final = "controller"
-    ISR_CHANGE: Final = "isr-change"
-    FORWARDED: Final = "forwarded"
-
-
-_TRAFFIC: Final = {
-    quorum.VoteRequest.kind: Traffic.VOTES,
-    quorum.BeginQuorumEpochRequest.kind: Traffic.VOTES,
-    quorum.EndQuorumEpochRequest.kind: Traffic.VOTES,
-    quorum.MetadataFetchRequest.kind: Traffic.METADATA,
-    quorum.FetchSnapshotRequest.kind: Traffic.METADATA,
-    control.BrokerRegistrationRequest.kind: Traffic.HEARTBEATS,
-    control.BrokerHeartbeatRequest.kind: Traffic.HEARTBEATS,
-    control.AlterPartitionRequest.kind: Traffic.ALTER_PARTITION,
-    data.FetchRequest.kind: Traffic.REPLICATION,
-    data.OffsetsForLeaderEpochRequest.kind: Traffic.REPLICATION,
-    **dict.fromkeys((one.kind for one in ZK_CONTROLLER_APIS), Traffic.CONTROLLER),
-    zk.ControlledShutdownRequest.kind: Traffic.HEARTBEATS,
-    zk.MetadataHeartbeatRequest.kind: Traffic.HEARTBEATS,
-    zk.IsrChangeRequest.kind: Traffic.ISR_CHANGE,
-}
-"""Of all others it is FORWARDED: many at once, of many clients."""
 _NEGOTIATED: Final = {
     Traffic.ALTER_PARTITION: control.AlterPartitionRequest.kind,
     Traffic.REPLICATION: data.FetchRequest.kind,
@@ -116,7 +78,7 @@ class OutgoingConnections:
 
     def send(self, node: int, request: Any) -> None:
         """Ask another node; its answer, or the request itself, comes back later."""
-        traffic = _TRAFFIC.get(request.kind, Traffic.FORWARDED)
+        traffic = traffic_of(request.kind)
         link = self._links.get((node, traffic))
         if link is not None and traffic != Traffic.FORWARDED and link.waits_for(request.kind):
             link.give_up()

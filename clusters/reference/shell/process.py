@@ -58,9 +58,10 @@ from clusters.reference.nodes.records import Listener
 from clusters.reference.shell.disk import DataDirectories
 from clusters.reference.shell.incoming import Connections
 from clusters.reference.shell.node_settings import ProcessSettings
-from clusters.reference.shell.outgoing import Address, OutgoingConnections, OutgoingPort, Traffic
+from clusters.reference.shell.outgoing import Address, OutgoingConnections, OutgoingPort
 from clusters.reference.shell.process_log import said_of, say
 from clusters.reference.shell.zookeeper import ZooKeeper
+from clusters.reference.traffic import Traffic
 from clusters.reference.zk.configuration import ZkConfiguration
 from clusters.reference.zk.rules import ZkRules
 from history.failure import HarnessError

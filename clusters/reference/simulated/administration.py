@@ -19,6 +19,7 @@ from clusters.reference.nodes.messages.control import (
     NewTopic,
 )
 from clusters.reference.simulated.asking import SimulatedOperator
+from clusters.reference.simulated.error_names import error_name
 from clusters.simulation.world import World
 from history.failure import HarnessError
 
@@ -170,7 +171,7 @@ class Administration:
                 error, words = answered(answer)
                 if not error or (unsure and error == done):
                     return
-                problem = f"{Error(error).name} {words}".rstrip()
+                problem = f"{error_name(error)} {words}".rstrip()
                 if error in _HOPELESS or error == done:
                     raise HarnessError(f"cannot {what}: {problem}")
                 unsure |= error == Error.REQUEST_TIMED_OUT

@@ -12,8 +12,8 @@ from typing import Any, Final
 
 from clusters.port import NodeName
 from clusters.reference.codec.identifiers import text_of
-from clusters.reference.nodes.errors import ERROR_NAMES
 from clusters.reference.nodes.messages.client import MetadataResponse
+from clusters.reference.simulated.error_names import error_name
 from history.cluster_schema import CLUSTER_TABLES
 from history.journal import journal_path
 
@@ -117,14 +117,14 @@ def metadata_items(response: MetadataResponse) -> tuple[Item, ...]:
     found: list[Item] = []
     for name, topic_id, error, partitions in response.topics:
         if error or not partitions:
-            found.append({"topic": name, "error": ERROR_NAMES[error]})
+            found.append({"topic": name, "error": error_name(error)})
             continue
         shared = {"topic": name, "topic_id": text_of(topic_id) if topic_id > 0 else None}
         found += [
             {
                 **shared,
                 "partition": one.partition,
-                "error": ERROR_NAMES[one.error],
+                "error": error_name(one.error),
                 "leader": one.leader_id,
                 "leader_epoch": one.leader_epoch,
                 "isr": list(one.isr),

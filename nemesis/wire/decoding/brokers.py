@@ -12,9 +12,9 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from clusters.reference.nodes.errors import ERROR_NAMES
 from clusters.reference.zk.states import ControlledState
 from nemesis.wire.decoding.columns import Parts, failed, partition_items, topic_columns, uuid_text
+from nemesis.wire.error_codes import name_by_code
 from nemesis.wire.rules import Direction
 
 __all__ = ["EXTRACTORS"]
@@ -246,7 +246,7 @@ def _state(state: int) -> dict[str, Any]:
 
 
 def _failed_with(code: int, words: str | None) -> dict[str, Any]:
-    found = {"error": ERROR_NAMES.get(code, str(code))}
+    found = {"error": name_by_code(code)}
     return found if words is None else found | {"detail": words}
 
 

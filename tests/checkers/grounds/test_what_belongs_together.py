@@ -190,7 +190,7 @@ def test_reads_are_numbered_and_end_after_they_began(
 @pytest.mark.parametrize(
     ("places", "disorder"),
     [
-        ([("a", 0), ("a", 0), ("a", 1), ("b", 0)], ""),
+        ([("a", 0), ("a", 0), ("a", 1), ("b", 1)], ""),
         ([("a", 1), ("a", 0)], "on a, offset 0 comes behind 1"),
         ([("a", 0), ("b", 0), ("a", 1)], "rows of a stand in several places"),
     ],
@@ -298,3 +298,82 @@ def test_clients_do_nothing_outside_the_run(tmp_path: Path) -> None:
     assert whole_run(of_ours, None, elsewhere).result.reason
     # The observer goes on until it is stopped.
     assert not wrong(surveys=of("describes", span_ns=(0, 101)))[0]
+
+
+@pytest.mark.parametrize(
+    ("read_to_have", "there", "fits"),
+    [
+        pytest.param((0, 1), (0, 1), True, id="they fit"),
+        pytest.param((0, 2), (0, 1), False, id="the end is not there"),
+        pytest.param((1, 2), (0, 2), False, id="records before the start"),
+        pytest.param((3, 4), (3, 4), False, id="records were removed"),
+    ],
+)
+def test_a_log_goes_from_its_start_to_its_end(
+    read_to_have: tuple[int, int], there: tuple[int, int], *, fits: bool
+) -> None:
+    place = ("t-0", "broker-1")
+    surveys = (
+        replace(WHOLE[0], bounds={place: read_to_have}),
+        replace(WHOLE[1], bounds={place: there}),
+        WHOLE[2],
+    )
+    reason, tables = wrong(surveys=surveys)
+    assert ("none is to be removed" not in reason) == fits
+    assert tables == (frozenset() if fits else {"replicas", "replica_records"})
+
+
+def test_the_bounds_of_a_log_are_those_of_its_records_but_for_damaged_logs(tmp_path: Path) -> None:
+    rows = pa.Table.from_pylist(
+        [on_disk(offset, 17) for offset in (4, 5, 7)], schema=TABLES["replica_records"]
+    )
+    found = survey_of(in_bucket(tmp_path, "replica_records", rows))
+    assert found.bounds == {("t-0", "broker-1"): (4, 8)}
+    row = {"node": "broker-1", "key": "t-0", "log_start_offset": 4, "log_end_offset": 8}
+    read_ = row | {"leader_epochs": [], "record_count": 3}
+    assert surveyed(tmp_path, "replicas", read_).bounds == found.bounds
+    assert not surveyed(tmp_path, "replicas", read_ | {"damage": "torn"}).bounds
+    assert not surveyed(tmp_path, "replicas", read_ | {"record_count": 0}).bounds
+
+
+def fault(index: int, **changes: Any) -> dict[str, Any]:
+    row = {"index": index, "fault": "kill", "targets": ["broker-1"], "begin_ns": 10, "end_ns": 20}
+    return row | changes
+
+
+@pytest.mark.parametrize(
+    ("rows", "disorder"),
+    [
+        ([fault(0), fault(1, end_ns=None)], ""),
+        ([fault(0), fault(2)], "index 2 comes behind 0"),
+        ([fault(0, end_ns=9)], "index 0 ends before it began"),
+    ],
+)
+def test_faults_are_numbered_and_end_after_they_began(
+    tmp_path: Path, rows: list[dict[str, Any]], disorder: str
+) -> None:
+    assert surveyed(tmp_path, "faults", *rows).disorder == disorder
+
+
+def test_copies_with_one_digest_have_one_content_where_it_is_the_records_own() -> None:
+    log = FileSurvey(table="metadata_log", row_count=2, copies="nodes have other contents")
+    kraft = replace(MANIFEST, recorded=(*MANIFEST.recorded, "metadata_log"))
+    assert wrong(manifest=kraft, surveys=(*WHOLE, log))[1] == {"metadata_log"}
+    ensemble = replace(kraft, node_ids={"broker-1": 1, "zookeeper-1": 2001})
+    assert not wrong(manifest=ensemble, surveys=(*WHOLE, log))[0]
+
+
+def test_records_repeat_what_operations_tell() -> None:
+    past = history(PAST)
+    sums = summary(past.operations)
+    assert sums.repeated is not None
+    counts = {f.value: count for f, count in sums.record_counts.items()}
+    files = [FileSurvey(table="records", row_count=0, repeated=0)] * (RECORD_BUCKET_COUNT - 1)
+
+    def with_sum(repeated: int) -> tuple[str, frozenset[str]]:
+        told = FileSurvey(table="records", row_count=3, rows_by_f=counts, repeated=repeated)
+        return wrong(surveys=(*WHOLE, *files, told))
+
+    assert with_sum(sums.repeated) == ("", frozenset())
+    reason, tables = with_sum(sums.repeated + 1)
+    assert ("do not repeat" in reason, tables) == (True, {"operations", "records"})

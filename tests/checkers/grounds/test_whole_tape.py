@@ -45,7 +45,7 @@ def rows(frames: pa.Table, *places: int) -> pa.Table:
     return frames.take(list(places))
 
 
-def changed(frames: pa.Table, place: int, column: str, value: int) -> pa.Table:
+def changed(frames: pa.Table, place: int, column: str, value: int | str) -> pa.Table:
     values = frames[column].to_pylist()
     values[place] = value
     at = frames.schema.get_field_index(column)
@@ -140,3 +140,26 @@ def test_what_rests_on_a_whole_tape_is_unknown_without_it() -> None:
     assert _without_tape(other, on_zookeeper=False) == other
     # A request names no version there: an old one may stand in for one that is missing.
     assert _without_tape(other, on_zookeeper=True).validity is Validity.UNKNOWN
+
+
+def test_a_connection_has_one_pair_of_parties() -> None:
+    elsewhere = changed(tape(), 20, "target", "controller-2")
+    assert "is of several parties" in said(elsewhere)
+
+
+def test_the_items_of_a_frame_have_one_head() -> None:
+    frames = changed(tape(), 5, "frame", 4)
+    frames = changed(frames, 5, "item", 1)
+    for place in range(6, frames.num_rows):
+        frames = changed(frames, place, "frame", place - 1)
+    assert "the items of frame 4 have several heads" in said(frames)
+
+
+def test_an_answer_has_a_request_if_such_requests_are_always_on_the_tape() -> None:
+    frames = tape()
+    assert frames["direction"][11].as_py() == "response"
+    alone = changed(frames, 11, "correlation_id", 4711)
+    assert "frame 11 answers a request that is not there" in said(alone)
+    # Of Fetches a rule may concern the answer alone.
+    both = changed(changed(alone, 10, "api", "Fetch"), 11, "api", "Fetch")
+    assert said(both) == ""

@@ -168,6 +168,13 @@ def test_without_acks_all_an_acknowledgement_proves_no_copy() -> None:
     assert not proofs(asked(truncated_replicas, given, replace(FACTS, acks="1")))
 
 
+def test_a_value_that_was_sent_twice_proves_no_truncation() -> None:
+    twice = sends(f"{SENDS}\n17@5 at 2200..2300")
+    given = tables(LOG, **disks("broker-1: nothing"), records=twice, faults=faults())
+    assert not proofs(asked(truncated_replicas, given, FACTS))
+    assert "twice" in doubts(asked(truncated_replicas, given, FACTS))["t-0"]
+
+
 def test_without_a_log_of_record_no_truncation_is_judged() -> None:
     given = tables("", **disks("broker-1: nothing"), records=sends(SENDS), faults=faults())
     assert doubts(asked(truncated_replicas, given, FACTS))

@@ -1,7 +1,8 @@
 """What a night starts in place of `fencepost run`: an answer at once, by the seed and the scenario.
 
 `answers.json` in the working directory says what each call does: a verdict, or `hang`, `die`, …
-After `invalid` follow the check that the scenario expects, and others that are found.
+After `invalid` follow the check that the scenario expects, and others that are found. `runs.json`
+has the directories of their runs, where any has one.
 """
 
 import json
@@ -17,6 +18,7 @@ def main() -> None:
         file.write(f"{scenario} {' '.join(words[2:])}\n")
     number = len(Path("calls.txt").read_text().splitlines())
     answers = json.loads(Path("answers.json").read_text())
+    runs = Path("runs.json")
     answer = answers.get(str(number), answers.get("else", "valid"))
     if answer == "hang":
         time.sleep(600)
@@ -36,7 +38,7 @@ def main() -> None:
     told = {
         "validity": answer,
         "seed": int(seed),
-        "run": None,
+        "run": json.loads(runs.read_text()).get(str(number)) if runs.exists() else None,
         "reason": "" if answer == "valid" else f"lost-write: it is {answer}",
         "findings": [f"{scenario}:{one}" for one in ("lost-write", *found[1:])]
         if answer == "invalid"

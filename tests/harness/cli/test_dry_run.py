@@ -142,6 +142,31 @@ def test_a_plan_is_refused_as_its_run_would_be(
     assert not (tmp_path / "none").exists()
 
 
+@pytest.mark.parametrize("cluster", ["reference", "simulated"])
+def test_an_answer_without_a_field_for_errors_is_refused_at_its_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], cluster: str
+) -> None:
+    file = tmp_path / "mine.yaml"
+    file.write_text(_ANSWERS)
+    with pytest.raises(SystemExit) as ended:
+        main(["run", str(file), "--cluster", cluster, "--dry-run"])
+    assert ended.value.code == 254
+    [said] = capsys.readouterr().err.splitlines()
+    assert said.startswith(f"fencepost: {file}:7: play[1].answer: rule b: the wire knows no field")
+    assert said.endswith("in the answer to AlterClientQuotas; drop the request instead")
+
+
+_ANSWERS = """\
+name: mine
+cluster: {controllers: 1, brokers: 2}
+topics: [{name: t, replicas: [[1, 2]]}]
+workload: {kind: produce-poll, rate: 50}
+play:
+  - answer: {as: a, api: AlterPartition, with: POLICY_VIOLATION}
+  - answer: {as: b, api: AlterClientQuotas, with: POLICY_VIOLATION}
+"""
+
+
 def test_a_run_carries_out_what_was_planned() -> None:
     assert run_module.planned is planned
 

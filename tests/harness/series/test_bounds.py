@@ -68,25 +68,21 @@ LACKING = {
     "kafka-16892": ["4.2"],
     "kafka-19690": ["3.9", "4.1", "4.1.0", "4.1.1"],
     "kip-903-zookeeper": ["2.6", "2.7"],
-    "late-registration": ["3.3"],
-    "late-registration-at-start": ["3.3"],
-    "late-stop-replica": ["2.0", "2.1"],
     "late-stop-replica-three-replicas": ["2.0", "2.1"],
     "late-update-metadata": ["2.0", "2.1"],
-    "low-watermark-join": ["2.0.1"],
     "recreated-in-migration": ["3.5"],
     "recreated-in-migration-controller-change": ["3.5", "3.6.1"],
-    "reformatted-controller-dynamic": ["3.8"],
     "unanswered-shrink": ["2.6", "2.7"],
     "zombie-follower": ["3.4.2", "3.9.1"],
-    "zookeeper-dirty-snapshot": ["3.7"],
-    "zookeeper-late-commit": ["3.8"],
-    "zookeeper-late-commit-npe": ["3.9.0"],
-    "zookeeper-passing-disk-error": ["3.8"],
+    "zookeeper-late-commit": ["3.7"],
+    "zookeeper-late-commit-npe": ["3.8"],
+    "zookeeper-passing-disk-error": ["3.7"],
 }
 """The bounds beside which no release was tried yet. The list may only become shorter: a new bound
 comes with its series, `fencepost reproduce SCENARIO --kafka RELEASE` (ZooKeeper's: `--release`),
-`fencepost track-record --add FILE`, and the release in `tried`."""
+`fencepost track-record --add FILE`, and the release in `tried`. format-not-durable: three runs on
+3.3.2 were inconclusive, since its power cut is too early for a storage tool that writes
+meta.properties first."""
 
 
 def test_every_other_bound_has_series_on_both_sides() -> None:

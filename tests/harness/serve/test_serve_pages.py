@@ -12,6 +12,7 @@ from starlette.types import ASGIApp
 
 from bench.serve import made_results
 from clusters.hosts.process import harness_mark
+from harness.kept.kept_cluster import KeptCluster, write_kept
 from harness.serve.archive import ResultsArchive
 from history.manifest import RunState, read_manifest, write_manifest
 from history.run_directory import RunDirectory
@@ -70,6 +71,18 @@ def test_a_run_says_its_verdict_what_was_found_and_how_to_repeat_it(results: Pat
     assert "fencepost run storm --seed" in told
     assert f'href="/files/storm/{root.name}/report.html"' in told
     assert f'href="/files/storm/{root.name}/verdict.json" download' in told
+
+
+def test_a_run_says_that_its_cluster_is_kept_running(results: Path) -> None:
+    run = RunDirectory(newest(results))
+    until = "2026-11-29T08:00:00+00:00"
+    kept = KeptCluster(holder=harness_mark(), until=until, directories={}, found_at={})
+    write_kept(run, kept)
+    told = ask(page_over(results), f"/runs/storm/{run.root.name}").text
+    assert f"fencepost stop storm/{run.root.name}" in told
+    assert "kept running until 2026-11-29 08:00:00 UTC" in ask(page_over(results), "/runs").text
+    write_kept(run, replace(kept, holder=mark_of_a_reused_pid()))
+    assert "kept running" not in ask(page_over(results), "/runs").text
 
 
 def test_latest_leads_to_the_newest_run(results: Path) -> None:

@@ -7,8 +7,17 @@ from clusters.reference.nodes.messages.control import (
     AlterPartitionItem,
     AlterPartitionRequest,
     AlterPartitionResponse,
+    BrokerHeartbeatRequest,
+    BrokerHeartbeatResponse,
+    BrokerRegistrationRequest,
+    BrokerRegistrationResponse,
 )
-from clusters.reference.nodes.messages.data import FetchRequest, FetchResponse
+from clusters.reference.nodes.messages.data import (
+    FetchRequest,
+    FetchResponse,
+    ProduceRequest,
+    ProduceResponse,
+)
 from clusters.simulation.host import SimulatedHost
 from clusters.simulation.world import World
 from nemesis.simulated.wire import SimulatedWire
@@ -19,22 +28,34 @@ KEY = (7, 0)
 
 
 class Answers:
-    """Answers AlterPartition and Fetch at once, and remembers what it got."""
+    """Answers AlterPartition, Fetch and Produce at once, and remembers what it got."""
 
     def __init__(self) -> None:
         self.got: list[Any] = []
         self.refused: list[Any] = []
+        self.heard: list[tuple[str, int]] = []
+        """What came of its requests, in order."""
 
     def handle(self, _now: int, source: int, kind: int, message: Any, effects: Effects) -> None:
         if kind == UNREACHABLE:
             self.refused.append(message)
+            self.heard.append(("lost", message.correlation))
         elif kind >= 10:
             self.got.append(message)
+            self.heard.append(("got", message.correlation))
             if kind == AlterPartitionRequest.kind:
                 answer = AlterPartitionResponse(message.correlation, 0, message.items)
                 effects.append((SEND, source, answer))
             elif kind == FetchRequest.kind:
                 effects.append((SEND, source, FetchResponse(message.correlation, 0, ())))
+            elif kind == BrokerRegistrationRequest.kind:
+                registered = BrokerRegistrationResponse(message.correlation, 0, 1001, 4, 2_000)
+                effects.append((SEND, source, registered))
+            elif kind == BrokerHeartbeatRequest.kind:
+                beaten = BrokerHeartbeatResponse(message.correlation, 0, 1001, 3, True, 2_000, -1)
+                effects.append((SEND, source, beaten))
+            elif kind == ProduceRequest.kind:
+                effects.append((SEND, source, ProduceResponse(message.correlation, ())))
 
 
 class NotedTape:
@@ -86,6 +107,14 @@ class Stage:
     def alter(self, correlation: int, isr: tuple[int, ...] = (1, 2)) -> AlterPartitionRequest:
         item = AlterPartitionItem(KEY, 0, 0, isr, (4,) * len(isr))
         request = AlterPartitionRequest(correlation, 1, 4, 3, (item,))
+        return self.send("broker-1", "controller-1", request)
+
+    def register(self, correlation: int) -> BrokerRegistrationRequest:
+        request = BrokerRegistrationRequest(correlation, 1, 7, -1, 0, (), (), None, "c")
+        return self.send("broker-1", "controller-1", request)
+
+    def beat(self, correlation: int) -> BrokerHeartbeatRequest:
+        request = BrokerHeartbeatRequest(correlation, 1, 4, 0, 3, 2)
         return self.send("broker-1", "controller-1", request)
 
     def fetch(

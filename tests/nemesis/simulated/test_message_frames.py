@@ -71,9 +71,10 @@ ZK_EXCHANGES = {
 }
 
 
-def _of_message(message: Any, request: Any) -> Frame:
+def of_message(message: Any, request: Any) -> Frame:
+    """The frame of a message on its way from broker-1."""
     answers = None if request is None else object()
-    host = SimpleNamespace(name="broker-1")
+    host = SimpleNamespace(name="broker-1", number=1)
     channel: Any = SimpleNamespace(connection=1, answers=answers, sender=host, receiver=host)
     return frame_of(channel, LINK, message, request, time_ns=5, names=NAMES)
 
@@ -103,8 +104,8 @@ def _of_bytes(codec: Codec, door: Door, request: Any, response: Any) -> tuple[Fr
 def _agree(codec: Codec, door: Door, request: Any, response: Any) -> None:
     asked, answered = _of_bytes(codec, door, request, response)
     for frame, found in (
-        (asked, _of_message(request, None)),
-        (answered, _of_message(response, request)),
+        (asked, of_message(request, None)),
+        (answered, of_message(response, request)),
     ):
         assert found.rows == frame.rows
         assert found.header == frame.header._replace(correlation_id=1)
@@ -179,13 +180,13 @@ def test_a_frame_has_the_columns_of_its_message_and_those_of_its_item(
     name: str, asked: dict[str, Any], answered: dict[str, Any]
 ) -> None:
     request, response = ZK_EXCHANGES[name]
-    assert _of_message(request, None).rows == (asked,)
-    assert _of_message(response, request).rows == (answered,)
+    assert of_message(request, None).rows == (asked,)
+    assert of_message(response, request).rows == (answered,)
 
 
 def test_a_fetch_of_metadata_says_which_records_it_carries() -> None:
     request, response = EXCHANGES["metadata-fetch"]
-    found = record_types(_of_message(response, request).decoded.entity)
+    found = record_types(of_message(response, request).decoded.entity)
     carried = {type(one).__name__ for batch in response.batches for one in batch.records}
     assert found == carried - {"LeaderChangeMessage"}  # a control record, which is no metadata
 
@@ -194,10 +195,10 @@ def test_batches_of_values_are_counted_as_batches_of_bytes_are() -> None:
     batches = tuple(Batch(at, 4, 3, -1, -1, -1, ("a", "b", "c")) for at in (6, 9))
     fetched = data.FetchedPartition(KEY, 0, 4, 12, 0, batches)
     request = data.FetchRequest(1, 2, 7, 15, ((KEY, 6, 4, 4),), 0)
-    (row,) = _of_message(data.FetchResponse(1, 0, (fetched,)), request).rows
+    (row,) = of_message(data.FetchResponse(1, 0, (fetched,)), request).rows
     assert (row["high_watermark"], row["detail"]) == (12, "6 records")
     produced = data.ProduceRequest(1, -1, 0, ((KEY, replace(batches[0], base_offset=-1)),))
-    (row,) = _of_message(produced, None).rows
+    (row,) = of_message(produced, None).rows
     assert row["detail"] == "3 records"
 
 

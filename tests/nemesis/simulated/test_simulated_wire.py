@@ -20,7 +20,6 @@ from nemesis.wire.rules import (
     Operator,
     Reorder,
     Rule,
-    Stall,
     Watch,
 )
 
@@ -163,16 +162,72 @@ def test_a_request_is_answered_in_the_place_of_its_target() -> None:
     assert answer.error == 41
 
 
-def test_behind_a_stalled_frame_everything_waits() -> None:
+def test_what_is_held_holds_all_that_follows_on_its_connection_and_nothing_else() -> None:
     stage = Stage()
-    stage.wire.add(_rule(Stall(), times=1))
-    stage.alter(1)
-    stage.alter(2)
+    stage.wire.add(_rule(Hold(), api="BrokerRegistration"))
+    stage.register(1)
+    stage.beat(2)
+    stage.alter(3)
     stage.run(10)
-    assert stage.got("controller-1") == [1]
+    assert stage.got("controller-1") == [3], "AlterPartition has a connection of its own"
     stage.wire.release("r")
     stage.run(10)
-    assert stage.got("controller-1") == [1, 2]
+    assert stage.got("controller-1") == [3, 1, 2]
+
+
+def test_a_request_that_is_asked_again_goes_over_a_new_connection() -> None:
+    stage = Stage()
+    stage.wire.add(_rule(Hold(), api="BrokerHeartbeat", times=1))
+    stage.beat(1)
+    stage.beat(2)
+    stage.register(3)
+    stage.run(10)
+    assert stage.got("controller-1") == [2, 3], "the first connection was given up"
+    stage.wire.release("r")
+    stage.run(10)
+    assert stage.got("controller-1") == [2, 3, 1]
+
+
+def test_answers_wait_behind_a_held_one_but_not_those_of_a_later_connection() -> None:
+    stage = Stage()
+    stage.wire.add(_rule(Hold(), api="BrokerRegistration", direction=Direction.RESPONSE))
+    stage.register(1)
+    stage.beat(2)
+    stage.run(10)
+    assert stage.got("broker-1") == []
+    stage.beat(3)
+    stage.run(10)
+    assert stage.got("broker-1") == [3]
+    stage.wire.release("r")
+    stage.run(10)
+    assert stage.got("broker-1") == [3, 1, 2]
+
+
+def test_a_connection_that_was_cut_is_followed_by_another() -> None:
+    stage = Stage()
+    stage.wire.add(_rule(Hold(), api="BrokerHeartbeat", times=1))
+    stage.beat(1)
+    stage.wire.add(Rule(name="cut", action=Drop(), match=Match(api="BrokerRegistration")))
+    stage.register(2)
+    stage.run(10)
+    assert stage.nodes["broker-1"].heard == [], "it waits behind the heartbeat"
+    stage.wire.release("r")
+    stage.run(10)
+    assert stage.got("controller-1") == [1]
+    assert stage.nodes["broker-1"].heard == [("lost", 1), ("lost", 2)]
+    stage.beat(3)
+    stage.run(10)
+    assert stage.got("controller-1") == [1, 3]
+
+
+def test_no_rule_waits_for_a_node_that_is_down() -> None:
+    stage = Stage()
+    stage.world.kill(stage.hosts["controller-1"])
+    stage.wire.add(_rule(Hold()))
+    stage.alter(1)
+    stage.run(10)
+    assert stage.wire.status().rules["r"].held_now == 0
+    assert stage.nodes["broker-1"].heard == [("lost", 1)]
 
 
 @pytest.mark.parametrize("passed_on", [True, False])
@@ -292,7 +347,7 @@ def test_what_has_no_meaning_between_messages_is_refused() -> None:
     stage = Stage()
     with pytest.raises(UsageError, match="negotiates no versions"):
         stage.wire.add(_rule(LowerVersion(api="Fetch", max_version=4)))
-    with pytest.raises(UsageError, match="can be made up"):
-        stage.wire.add(_rule(Answer(error="NONE"), api="Vote"))
+    with pytest.raises(UsageError, match="no field for an error in the answer to AlterReplicaLog"):
+        stage.wire.add(_rule(Answer(error="NONE"), api="AlterReplicaLogDirs"))
     with pytest.raises(HarnessError, match="no rule"):
         stage.wire.release("nobody")

@@ -6,11 +6,12 @@ from typing import Any
 import pytest
 from kio.schema.errors import ErrorCode
 from kio.schema.index import api_key_map, schema_name_map
+from kio.schema.metadata.v12.request import MetadataRequest
 from wire_doubles import LINK, example, join_request
 
 from clusters.protocol.framing import request_frame
-from nemesis.wire.actions import error_response
-from nemesis.wire.apis import API_KEYS
+from nemesis.wire.answers import error_response, why_no_answer
+from nemesis.wire.apis import API_KEYS, api_name
 from nemesis.wire.decoding.entities import entity_of, entity_type
 from nemesis.wire.frame import Frame, TopicNames
 from nemesis.wire.frames import Header
@@ -52,8 +53,33 @@ def answer(key: int, version: int, error: str) -> Any:
 
 
 @pytest.mark.parametrize(("key", "version"), ALL)
-def test_every_request_can_be_answered_with_an_error(key: int, version: int) -> None:
-    assert answer(key, version, "NOT_CONTROLLER") is not None
+@pytest.mark.parametrize("error", [ErrorCode.not_controller, ErrorCode.kafka_storage_error])
+def test_every_request_is_answered_with_the_error_or_refused_before_the_start(
+    key: int, version: int, error: ErrorCode
+) -> None:
+    request = example(entity_type(key, version, Direction.REQUEST))
+    frame = asked(request_frame(request, correlation_id=77, client_id="1"), key, version)
+    response = error_response(frame, error.name)
+    assert (response is None) is (why_no_answer(api_name(key)) is not None)
+    if response is not None:
+        assert error in errors_of(entity_of(frame.header, Direction.RESPONSE, response))
+
+
+def test_these_cannot_be_answered() -> None:
+    assert [api for api in API_KEYS if why_no_answer(api)] == [
+        "DeleteAcls",
+        "AlterReplicaLogDirs",
+        "AlterClientQuotas",
+        "AlterUserScramCredentials",
+    ]
+
+
+def test_a_request_of_all_items_is_not_answered_where_only_items_have_errors() -> None:
+    request = MetadataRequest(
+        topics=None, allow_auto_topic_creation=False, include_topic_authorized_operations=False
+    )
+    frame = asked(request_frame(request, correlation_id=77, client_id="1"), 3, 12)
+    assert error_response(frame, "LEADER_NOT_AVAILABLE") is None
 
 
 @pytest.mark.parametrize(
@@ -62,18 +88,19 @@ def test_every_request_can_be_answered_with_an_error(key: int, version: int) -> 
     + [(56, 2), (56, 3), (52, 1), (27, 1), (24, 3), (24, 4), (19, 7), (43, 2), (45, 0)],
 )
 def test_an_error_of_an_item_stands_in_each_item(key: int, version: int) -> None:
-    assert set(errors_of_items(answer(key, version, "KAFKA_STORAGE_ERROR"))) == {
+    assert set(errors_of(answer(key, version, "KAFKA_STORAGE_ERROR"), of_items=True)) == {
         ErrorCode.kafka_storage_error
     }
 
 
-def errors_of_items(entity: Any, *, nested: bool = False) -> list[ErrorCode]:
+def errors_of(entity: Any, *, of_items: bool = False) -> list[ErrorCode]:
+    """Its errors and those of its items, or these alone."""
     found = []
-    for name in entity.__dataclass_fields__:
+    for name in getattr(entity, "__dataclass_fields__", ()):
         value = getattr(entity, name)
         if isinstance(value, tuple):
-            found += [one for item in value for one in errors_of_items(item, nested=True)]
-        elif isinstance(value, ErrorCode) and nested:
+            found += [one for item in value for one in errors_of(item)]
+        elif isinstance(value, ErrorCode) and not of_items:
             found.append(value)
     return found
 
@@ -95,6 +122,7 @@ def test_an_error_of_the_whole_request_stands_at_its_top() -> None:
     assert response is not None
     entity = entity_of(Header(56, 3, 77, "1", answered=True), Direction.RESPONSE, response)
     assert entity.error_code is ErrorCode.stale_broker_epoch
+    assert entity.topics == (), "as a broker tells it, without the items"
 
 
 @pytest.mark.parametrize("api", ["BrokerHeartbeat", "BrokerRegistration", "EndTxn"])

@@ -24,6 +24,7 @@ from nemesis.wire.pipe import HeldFrame
 from nemesis.wire.rulebook import Rulebook
 from nemesis.wire.rules import Action, Answer, Clause, Hold, Link, Match, Operator, Rule, Watch
 from nemesis.wire.sessions import Common, Session
+from nemesis.wire.streams import proxied
 from nemesis.wire.tape import Tape
 
 EPOCHS_FROM, LATEST = 15, 18
@@ -156,7 +157,7 @@ class Bench:
         self.sent = b""
         self.count = 0
         link = Link(source=source, target=LEADER, address="127.77.1.1", port=1, role=role)
-        self.session = Session(
+        self.session = proxied(
             0,
             link,
             Common(book=self.book, tape=Tape(self.notes), names=TopicNames(), act=self._act),
@@ -230,7 +231,7 @@ def test_what_a_rule_kept_back_has_told_nobody_anything(action: Action) -> None:
     entry = bench.book.remove("rule")
     assert entry is not None
     for waiting in list(entry.held):
-        entry.let_go(waiting, delivered=waiting.session.deliver(waiting, 5))
+        entry.let_go(waiting, delivered=waiting.channel.resume(waiting, 5))
     bench.ask(0)
     bench.ask(0)
     assert bench.tape() == [1, 2]

@@ -106,7 +106,7 @@ def test_held_bytes_wait_for_their_release() -> None:
     entry = line.book.remove("kept")
     assert entry is not None
     (waiting,) = entry.held
-    assert line.session.deliver(waiting, 9)
+    assert line.session.resume(waiting, 9)
     assert line.far == b"onetwo"
 
 

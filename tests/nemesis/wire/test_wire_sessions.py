@@ -46,6 +46,7 @@ from nemesis.wire.rules import (
     Watch,
 )
 from nemesis.wire.sessions import Common, Session
+from nemesis.wire.streams import proxied
 from nemesis.wire.tape import Tape
 
 REQUEST, RESPONSE = Direction.REQUEST, Direction.RESPONSE
@@ -66,7 +67,7 @@ class Bench:
         self.common = Common(
             book=self.book, tape=Tape(self.notes), names=TopicNames(), act=self._act
         )
-        self.sessions = [Session(number, LINK, self.common) for number in range(count)]
+        self.sessions = [proxied(number, LINK, self.common) for number in range(count)]
         for number, (action, match) in enumerate(rules):
             self.book.add(Rule(name=f"rule-{number}", action=action, match=match))
 
@@ -93,7 +94,7 @@ class Bench:
         assert entry is not None
         delivered = []
         for waiting in tuple(entry.held):
-            delivered.append(waiting.session.deliver(waiting, now_ns))
+            delivered.append(waiting.channel.resume(waiting, now_ns))
             entry.let_go(waiting, delivered=delivered[-1])
         return delivered
 
@@ -234,7 +235,7 @@ def test_skip_and_times_choose_which_of_the_fitting_frames() -> None:
     bench.ask(beat_request(1) + beat_request(2) + beat_request(3))
     assert bench.far() == beat_request(1)
     [waiting] = next(iter(bench.book.laid)).held
-    waiting.entry.let_go(waiting, delivered=waiting.session.deliver(waiting, 5))
+    waiting.entry.let_go(waiting, delivered=waiting.channel.resume(waiting, 5))
     assert bench.far() == beat_request(1) + beat_request(2) + beat_request(3)
     assert bench.status().matched_count == 1
 
@@ -330,7 +331,7 @@ def test_a_duplicate_is_an_errand_of_its_own() -> None:
     assert bench.far() == join_request(1)
     [errand] = bench.others
     assert isinstance(errand, Errand)
-    runner = Session(1, LINK, bench.common, errand=True)
+    runner = proxied(1, LINK, bench.common, errand=True)
     runner.run_errand(errand.frame, 5, copy=errand.copy)
     assert bench.sent[runner, Side.FAR] == join_request(1)
     assert len(bench.others) == 1
@@ -357,7 +358,7 @@ def test_the_next_request_of_the_link_overtakes() -> None:
 
 def test_a_request_to_another_listener_of_the_target_overtakes_nothing() -> None:
     bench = Bench((Reorder(), JOIN), count=2)
-    bench.sessions[1] = Session(1, replace(LINK, port=2), bench.common)
+    bench.sessions[1] = proxied(1, replace(LINK, port=2), bench.common)
     bench.ask(join_request(1))
     bench.ask(join_request(2), session=1)
     assert (bench.far(0), bench.far(1)) == (b"", b"")
@@ -495,7 +496,7 @@ def test_a_held_request_survives_nonsense_from_its_target() -> None:
 def test_cutting_a_connection_leaves_the_way_of_what_is_held() -> None:
     bench = Bench((Hold(), JOIN))
     bench.ask(join_request(1))
-    bench.sessions[0].cut()
+    bench.sessions[0].close()
     assert bench.others == [Reset(Side.NEAR)]
     assert bench.release() == [True]
     assert bench.far() == join_request(1)

@@ -22,6 +22,7 @@ from nemesis.wire.pipe import HeldFrame
 from nemesis.wire.rulebook import Rulebook
 from nemesis.wire.rules import Action, Answer, Clause, Direction, Hold, Match, Operator, Rule
 from nemesis.wire.sessions import Common, Session
+from nemesis.wire.streams import proxied
 from nemesis.wire.tape import Tape
 
 CODEC = Codec(apis=kraft_apis((1001,)), image=MetadataImage)
@@ -51,7 +52,7 @@ class Link:
         common = Common(
             book=book, tape=Tape(self.notes), names=TopicNames(), act=self._act, meant=meant
         )
-        self.session = Session(0, LINK, common)
+        self.session = proxied(0, LINK, common)
         if action is not None and match is not None:
             book.add(Rule(name="rule", action=action, match=match))
 

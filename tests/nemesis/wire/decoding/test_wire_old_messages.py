@@ -20,7 +20,7 @@ from nemesis.wire.decoding.entities import decoded, entity_type
 from nemesis.wire.effects import Side
 from nemesis.wire.frames import Header
 from nemesis.wire.rules import Clause, Direction, Hold, Match, Operator, Rule
-from nemesis.wire.sessions import Session
+from nemesis.wire.streams import proxied
 
 REQUEST, RESPONSE = Direction.REQUEST, Direction.RESPONSE
 OLD = [
@@ -135,7 +135,7 @@ def test_an_answer_is_held_while_requests_and_other_answers_pass(api: str, versi
     told = whole(filled(api, version, RESPONSE), RESPONSE)
     line.ask(asked)
     line.tell(told)
-    again = Session(1, LINK, line.session.common)
+    again = proxied(1, LINK, line.session.common)
     again.receive(Side.NEAR, memoryview(asked), 2)
     again.receive(Side.FAR, memoryview(told), 2)
     assert line.far == asked + asked
@@ -165,7 +165,7 @@ def test_the_first_stop_replica_that_deletes_is_held_and_its_repeat_passes() -> 
     )
     line.ask(stops + deletes)
     assert line.far == stops
-    again = Session(1, LINK, line.session.common)
+    again = proxied(1, LINK, line.session.common)
     again.receive(Side.NEAR, memoryview(deletes), 2)
     assert line.far == stops + deletes, "the repeat, over a connection of its own"
     line.release("late")

@@ -18,12 +18,14 @@ from kio.static.primitive import i32, i32Timedelta, i64
 
 from clusters.port import NodeName
 from clusters.protocol.framing import request_frame
+from nemesis.wire.decoding.reference import meant
 from nemesis.wire.effects import Effect, Send, Side
 from nemesis.wire.frame import TopicNames
 from nemesis.wire.pipe import HeldFrame
 from nemesis.wire.rulebook import Rulebook
 from nemesis.wire.rules import Link, Rule
 from nemesis.wire.sessions import Common, Session
+from nemesis.wire.streams import proxied
 from nemesis.wire.tape import Tape
 
 BROKER, CONTROLLER = NodeName("broker-1"), NodeName("controller-1")
@@ -55,15 +57,21 @@ class Notes:
 class Line:
     """A session on a link, and what came out of it."""
 
-    def __init__(self, link: Link, *rules: Rule) -> None:
+    def __init__(self, link: Link, *rules: Rule, dialect: bool = False) -> None:
         self.notes = Notes()
         self.far = self.near = b""
         self.others: list[Effect] = []
         self.book: Rulebook[HeldFrame] = Rulebook()
         for rule in rules:
             self.book.add(rule)
-        common = Common(book=self.book, tape=Tape(self.notes), names=TopicNames(), act=self._act)
-        self.session = Session(0, link, common)
+        common = Common(
+            book=self.book,
+            tape=Tape(self.notes),
+            names=TopicNames(),
+            act=self._act,
+            meant=meant if dialect else None,
+        )
+        self.session = proxied(0, link, common)
 
     def _act(self, _session: Session, effect: Effect) -> None:
         if not isinstance(effect, Send):
@@ -84,7 +92,7 @@ class Line:
         entry = self.book.remove(name)
         assert entry is not None
         for waiting in tuple(entry.held):
-            entry.let_go(waiting, delivered=self.session.deliver(waiting, now_ns))
+            entry.let_go(waiting, delivered=self.session.resume(waiting, now_ns))
 
 
 def join_request(correlation_id: int = 1, *, isr: Sequence[int] = (1, 2), epoch: int = 5) -> bytes:

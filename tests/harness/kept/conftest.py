@@ -1,0 +1,65 @@
+"""A run of our own nodes that is over: its disks, and how its nodes were started."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from manifests import MANIFEST
+
+from clusters.hosts.local_host import LocalHost
+from clusters.hosts.place import Site
+from clusters.hosts.process import orphans
+from clusters.hosts.warden import Warden
+from clusters.kafka_port import KafkaSpec, TopicSpec
+from clusters.port import NodeName
+from clusters.reference.driver import ReferenceCluster
+from harness.kept.keeping import end_kept
+from harness.kept.kept_cluster import discard_kept, kept_of
+from harness.run.starts import write_starts
+from history.clock import Clock
+from history.manifest import RunState, write_manifest
+from history.run_directory import RunDirectory
+
+
+@pytest.fixture(autouse=True)
+def _own_lock(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No test waits for a run of somebody else's, or keeps one from starting."""
+    monkeypatch.setenv("FENCEPOST_CACHE", str(tmp_path_factory.mktemp("cache")))
+
+
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
+    """A run with a topic, after which two of three brokers were up."""
+    results = tmp_path_factory.mktemp("results")
+    run = RunDirectory.create(results, "smoke", datetime.now(UTC))
+    with Warden(run_id="stored") as warden:
+        site = Site(host=LocalHost(warden), directory=run.nodes, clock=Clock.start())
+        cluster = ReferenceCluster(KafkaSpec(brokers=3), site=site)
+        try:
+            cluster.start()
+            cluster.create_topics([TopicSpec(name="t", assignment=((1, 2),))])
+            cluster.stop_node(NodeName("broker-3"))
+            write_starts(run, cluster, ())
+        finally:
+            cluster.stop()
+    manifest = replace(MANIFEST, scenario="smoke", state=RunState.CHECKED, cluster="reference")
+    write_manifest(run.manifest_path, manifest)
+    run.verdict_path.write_text('{"validity": "invalid"}')
+    return run
+
+
+@pytest.fixture
+def run(stored: RunDirectory) -> Iterator[RunDirectory]:
+    """The same, of which nothing is up or left when a test is over."""
+    yield stored
+    if kept_of(stored) is not None:
+        end_kept(stored)
+    discard_kept(stored)
+    assert orphans() == ()
+
+
+@pytest.fixture
+def results(run: RunDirectory) -> Path:
+    return run.root.parent.parent
