@@ -23,6 +23,7 @@ from clusters.simulation.host import Channel, ProcessState, SimulatedHost
 from clusters.simulation.kinds import EVERYTHING, NOTHING, wanted_by
 
 __all__ = [
+    "RECONNECT",
     "STREAMED_FROM",
     "Interceptor",
     "Latency",
@@ -33,6 +34,10 @@ __all__ = [
 
 STREAMED_FROM: Final = 100
 """Kinds from here on are of TCP's streams: what is lost of them is late, and none comes twice."""
+RECONNECT: Final = 101
+"""(RECONNECT, host): ask it over another connection from now on. An effect of hosts that are no
+nodes; those tell by asking again.
+"""
 _SENT_AGAIN_NS: Final = 200_000_000
 Push = Callable[[int, SimulatedHost, int, int, Any], None]
 """(time, host, source, kind, message): have it happen to the present incarnation."""

@@ -44,15 +44,13 @@ from clusters.simulation.clock import HostClock
 from clusters.simulation.disk import Disk
 from clusters.simulation.host import EVERY_TICK, Build, Channel, ProcessState, SimulatedHost
 from clusters.simulation.kinds import NOTHING, SEEN, UNUSUAL, WANTED, table_of
-from clusters.simulation.network import Latency, SimulatedNetwork
+from clusters.simulation.network import RECONNECT, Latency, SimulatedNetwork
 from clusters.simulation.trace import Trace, Witnessed, proving_idle
 
-__all__ = ["RECONNECT", "WAKE", "Watcher", "World"]
+__all__ = ["WAKE", "Watcher", "World"]
 
 WAKE: Final = 100
 """(WAKE, time): have a TICK at this time of the host's clock. For hosts that are no nodes."""
-RECONNECT: Final = 101
-"""(RECONNECT, host): ask it over another connection from now on. For hosts that are no nodes."""
 
 
 class Watcher(Protocol):
@@ -192,9 +190,8 @@ class World:
         self, watcher: Watcher, *, sent: Iterable[int] = (), delivered: Iterable[int] = ()
     ) -> None:
         """Tell this one from now on of starts, notes, and messages of these kinds."""
-        self._watcher = watcher
+        self._watcher, self._sent = watcher, watcher.sent
         self._delivered = table_of(delivered)
-        self._sent = watcher.sent
         self.network.watch(
             lambda link, message: watcher.sent(
                 self.now_ns, link.sender.number, link.receiver.number, message.kind, message

@@ -22,7 +22,8 @@ from clusters.reference.nodes.messages.data import (
     ProduceRequest,
     ProduceResponse,
 )
-from clusters.simulation.world import RECONNECT, WAKE
+from clusters.simulation.network import RECONNECT
+from clusters.simulation.world import WAKE
 from history.errors import ATTEMPTS_UNBOUNDED, outcome_of
 from history.operation import Outcome
 from workloads.simulated.payload import Payload

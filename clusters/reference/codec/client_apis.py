@@ -4,6 +4,13 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from clusters.reference.codec.api import Api, Asked, Door, Labels, grouped
+from clusters.reference.codec.client_asks import (
+    DEFAULT_CONFIG,
+    configs_answered,
+    configs_ask,
+    metadata_answered,
+    metadata_ask,
+)
 from clusters.reference.codec.data_apis import fetch_versions
 from clusters.reference.codec.entities import Unreadable, Values
 from clusters.reference.codec.identifiers import id_of_uuid, uuid_of
@@ -50,7 +57,6 @@ _OF_TOPICS: Final = sum(1 << one for one in (3, 4, 5, 6, 7, 8, 10, 11))
 _OF_CLUSTERS: Final = sum(1 << one for one in (5, 7, 8, 9, 10, 11, 12))
 """All operations there are, by KIP-430's numbers: no client is refused any here."""
 _TOPIC_CONFIG: Final = 1
-_DEFAULT_CONFIG: Final = 5
 _STRING: Final = 2
 _GROUP: Final = 0
 _REFUSED: Final = Error.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
@@ -104,48 +110,6 @@ def _metadata_asked(entity: Any, correlation: int, _: Labels) -> MetadataRequest
         )
     allowed = bool(getattr(entity, "allow_auto_topic_creation", True))
     return MetadataRequest(correlation, topics, allow_creation=allowed)
-
-
-def _metadata_ask(request: MetadataRequest, _: Labels) -> Values:
-    wanted = request.topics
-    named = None if wanted is None else [_topic_values(name, one) for name, one in wanted]
-    return {"topics": named, "allow_auto_topic_creation": request.allow_creation}
-
-
-def _topic_values(name: str, topic_id: int) -> Values:
-    return {"name": name or None, "topic_id": uuid_of(topic_id)}
-
-
-def _metadata_answered(
-    entity: Any, request: MetadataRequest, _node: int, _: Labels
-) -> MetadataResponse:
-    return MetadataResponse(
-        request.correlation,
-        cluster_id=entity.cluster_id or "",
-        controller_id=entity.controller_id,
-        brokers=tuple((one.node_id, one.host, one.port, one.rack) for one in entity.brokers),
-        topics=tuple(
-            (
-                one.name or "",
-                id_of_uuid(one.topic_id),
-                one.error_code.value,
-                tuple(map(_partition_answered, one.partitions)),
-            )
-            for one in entity.topics
-        ),
-    )
-
-
-def _partition_answered(one: Any) -> PartitionMetadata:
-    return PartitionMetadata(
-        one.partition_index,
-        one.error_code.value,
-        one.leader_id,
-        one.leader_epoch,
-        tuple(one.replica_nodes),
-        tuple(one.isr_nodes),
-        tuple(one.offline_replicas),
-    )
 
 
 def _metadata_answer(response: MetadataResponse, asked: Asked) -> Values:
@@ -221,35 +185,6 @@ def _configs_asked(entity: Any, correlation: int, _: Labels) -> DescribeConfigsR
     )
 
 
-def _configs_ask(request: DescribeConfigsRequest, _: Labels) -> Values:
-    return {
-        "resources": [
-            {"resource_type": kind, "resource_name": name, "configuration_keys": names}
-            for kind, name, names in request.resources
-        ]
-    }
-
-
-def _configs_answered(
-    entity: Any, request: DescribeConfigsRequest, _node: int, _: Labels
-) -> DescribeConfigsResponse:
-    return DescribeConfigsResponse(
-        request.correlation,
-        resources=tuple(
-            (
-                one.resource_type,
-                one.resource_name,
-                one.error_code.value,
-                tuple(
-                    (found.name, found.value, found.config_source == _DEFAULT_CONFIG)
-                    for found in one.configs
-                ),
-            )
-            for one in entity.results
-        ),
-    )
-
-
 def _configs_answer(response: DescribeConfigsResponse, _: Asked) -> Values:
     return {
         "results": [
@@ -261,7 +196,7 @@ def _configs_answer(response: DescribeConfigsResponse, _: Asked) -> Values:
                     {
                         "name": setting,
                         "value": value,
-                        "config_source": _DEFAULT_CONFIG if is_default else _TOPIC_CONFIG,
+                        "config_source": DEFAULT_CONFIG if is_default else _TOPIC_CONFIG,
                         "config_type": _STRING,
                     }
                     for setting, value, is_default in settings
@@ -388,8 +323,8 @@ CLIENT_APIS: Final = (
         doors=_CLIENTS,
         asked=_metadata_asked,
         answer=_metadata_answer,
-        ask=_metadata_ask,
-        answered=_metadata_answered,
+        ask=metadata_ask,
+        answered=metadata_answered,
     ),
     Api(
         name="DescribeCluster",
@@ -408,8 +343,8 @@ CLIENT_APIS: Final = (
         doors=_CLIENTS,
         asked=_configs_asked,
         answer=_configs_answer,
-        ask=_configs_ask,
-        answered=_configs_answered,
+        ask=configs_ask,
+        answered=configs_answered,
     ),
     Api(
         name="ApiVersions",

@@ -18,7 +18,7 @@ from clusters.port import CLIENTS, NodeName
 from clusters.reference.codec.api import Door
 from clusters.reference.codec.codec import Codec, kraft_apis
 from clusters.reference.nodes.messages.data import ProduceRequest, ProduceResponse
-from clusters.simulation.world import RECONNECT
+from clusters.simulation.network import RECONNECT
 from nemesis.wire.actions import let_go
 from nemesis.wire.effects import Effect, Errand, Finish, Reset, Send, Side, Wake
 from nemesis.wire.frame import TopicNames
