@@ -81,8 +81,7 @@ LACKING = {
 """The bounds beside which no release was tried yet. The list may only become shorter: a new bound
 comes with its series, `fencepost reproduce SCENARIO --kafka RELEASE` (ZooKeeper's: `--release`),
 `fencepost track-record --add FILE`, and the release in `tried`. format-not-durable: three runs on
-3.3.2 were inconclusive, since its power cut is too early for a storage tool that writes
-meta.properties first."""
+3.3.2 were inconclusive, as their node started."""
 
 
 def test_every_other_bound_has_series_on_both_sides() -> None:
