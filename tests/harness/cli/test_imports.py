@@ -118,7 +118,7 @@ def test_a_command_explains_itself_at_once(tmp_path: Path, command: str) -> None
         ("bench start --zookeeper 1.0", "is not a release of ZooKeeper", 700),
         # With a cluster's class, which says what can be done to it.
         ("run smoke --cluster simulated --nemesis squeeze", "lacks the ability Squeezes", 1010),
-        ("run kip-903 --cluster reference --no-wire", "it takes the proxy on the links", 940),
+        ("run kip-903 --cluster reference --no-wire", "it takes the proxy on the links", 945),
         ("run packet-storm --cluster kafka", "run it with --host netns or docker", 950),
         # With the plans of trials.
         ("simulate disks", "this cluster cannot do that", 1000),
