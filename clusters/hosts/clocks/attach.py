@@ -23,6 +23,7 @@ __all__ = ["ClockReading", "jvm_clock", "socket_left_by"]
 _COMMAND: Final = b"1\0jcmd\0VM.uptime -date\0\0\0"
 _STAMP: Final = re.compile(rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}[+-]\d{4}")
 _POLL_S: Final = 0.005
+_AGAIN_S: Final = 1.0
 _NS_A_MILLISECOND: Final = 1_000_000
 
 
@@ -79,13 +80,14 @@ def _opened(pid: int, deadline: float) -> Path:
     wish = Path(f"/proc/{pid}/cwd/.attach_pid{inner}")
     try:
         wish.touch()
-        asked = False
+        ask_s = 0.0
         while not path.exists():
             if time.monotonic() > deadline:
                 raise HarnessError(f"the JVM with pid {pid} did not open its socket in time")
-            if not asked and _catches_quit(pid):
+            # A JVM that has just begun may catch it before it knows what it is for.
+            if time.monotonic() > ask_s and _catches_quit(pid):
                 os.kill(pid, signal.SIGQUIT)
-                asked = True
+                ask_s = time.monotonic() + _AGAIN_S
             time.sleep(_POLL_S)
     except OSError as error:
         raise HarnessError(f"the JVM with pid {pid} cannot be asked: {error}") from error
