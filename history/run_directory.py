@@ -152,7 +152,7 @@ class RunDirectory:
 
     @property
     def kept_path(self) -> Path:
-        """Who keeps that cluster running, and until when."""
+        """The process that keeps that cluster running, its end, and where its nodes are."""
         return self.root / "kept.json"
 
     @property

@@ -1,4 +1,4 @@
-"""What the tables of a run repeat of each other.
+"""Comparison of what one table of a run repeats of another.
 
 A record repeats what a check of its key needs of its operation. Both are in files of their own, and
 no task has both: so each file is summed up to one number, which a row enters with all that is

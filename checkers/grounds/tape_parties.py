@@ -1,4 +1,4 @@
-"""Who talks to whom on the tape: what its rows say of connections and of answers fits together.
+"""The parties of the tape's connections: its rows agree on who talks to whom, and who was asked.
 
 A connection has one dialling and one dialled party. The rows of one frame share what heads it. And
 of the requests between nodes that are always on the tape (`history.cluster_schema.WIRE`) an answer
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from checkers.grounds.repeated import numbers_of
 
-__all__ = ["PARTY_COLUMNS", "Parties"]
+__all__ = ["PARTY_COLUMNS", "TapedParties"]
 
 PARTY_COLUMNS: Final = (
     *("frame", "connection", "source", "target", "direction", "api", "correlation_id", "time_ns"),
@@ -28,7 +28,7 @@ _ALWAYS: Final = (
 )
 
 
-class Parties:
+class TapedParties:
     """The connections and exchanges of a tape up to some row."""
 
     def __init__(self) -> None:

@@ -36,7 +36,7 @@ import pyarrow.compute as pc
 
 from checkers.entry import CatalogueEntry, Kind
 from checkers.facts import Facts, facts_of
-from checkers.grounds.tape_parties import PARTY_COLUMNS, Parties
+from checkers.grounds.tape_parties import PARTY_COLUMNS, TapedParties
 from checkers.metadata.metadata_heartbeats import METADATA_HEARTBEAT
 from checkers.runner.tables import cluster_file, source_in
 from checkers.sources import Source
@@ -79,7 +79,7 @@ def whole_tape(
 
     `read_ns`: when the last read of metadata was answered, None without any.
     """
-    seen, parties = _Seen(beats=_by_controllers(facts)), Parties()
+    seen, parties = _Seen(beats=_by_controllers(facts)), TapedParties()
     wrong = (
         seen.gap(batch, facts) or parties.contradiction(batch)
         for batch in wire(tuple(dict.fromkeys((*_COLUMNS, *PARTY_COLUMNS))))

@@ -1,8 +1,7 @@
 """The high watermarks that brokers told clients in answers to Fetch, read from the tape.
 
-What lies below a high watermark is committed, whoever tells it. So of those that are told of a
-partition each bears on what comes after it, and only one that is higher than all before it says
-anything new.
+Records below a high watermark are committed, whoever tells it. So each bears on all that comes
+after it, and of a partition's only one that is higher than all before it says anything new.
 """
 
 from dataclasses import dataclass

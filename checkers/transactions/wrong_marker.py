@@ -5,8 +5,8 @@ whether they count: a commit or an abort (KIP-98). The coordinator writes down w
 answers the client, and sends the markers. So once a commit was acknowledged, the marker behind its
 records commits, in every log that has them; once an abort was, it aborts.
 
-What clients read tells it only as long as they read: a marker that turns later hides the records
-from whoever comes then, or shows what was never to be seen.
+Reads of clients show it only as long as they read: a marker that turns later hides the records from
+all later readers, or shows them what was never to be seen.
 
 Not judged: a transaction of which it is not known how it ended, and records without a marker behind
 them (`hanging-transaction`).

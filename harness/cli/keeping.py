@@ -20,7 +20,7 @@ __all__ = ["Keeping", "kept_lines"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Keeping:
-    """What becomes of the clusters of runs."""
+    """The request to keep the cluster of a run running, by the flags of a command."""
 
     for_s: float | None
     """The time for which one is kept running; None: none is."""
@@ -55,12 +55,13 @@ class Keeping:
 
 def kept_lines(run: RunDirectory, kept: "KeptCluster") -> Iterator[str]:
     """Yield that it is up, where and until when, and the commands to look at it and to end it."""
+    from clusters.hosts.place import DATA, LOG
     from report.notation import utc
 
     yield f"kept running: the cluster of {run.root}, until {utc(kept.until)}"
     yield from (f"{protocol}: {addresses}" for protocol, addresses in kept.found_at.items())
     for node in kept.silent:
-        yield f"{node} does not answer: see {kept.directories[node]}/server.log"
-    yield f"disks: {run.kept}/*/disk/data (copies: the run stays as it was judged)"
+        yield f"{node} does not answer: see {kept.directories[node]}/{LOG}"
+    yield f"disks: {run.kept}/*/{DATA} (copies: the run stays as it was judged)"
     yield from (f"look at it: {command}" for command in kept.looks)
     yield f"end it: fencepost stop {run.root}"

@@ -39,7 +39,7 @@ from clusters.processes.properties import escaped
 from clusters.provision.cache import cache_dir
 from harness.kept.kept_cluster import KeptCluster, discard_kept, write_kept
 from harness.run.lock import only_run
-from harness.run.starts import Starts, read_starts
+from harness.run.starts import RunStarts, read_starts
 from history.failure import HarnessError, UsageError
 from history.run_directory import RunDirectory
 
@@ -84,7 +84,7 @@ def _tell(**said: object) -> bool:
     return True
 
 
-def _keep(run: RunDirectory, starts: Starts, *, for_s: float, ended: threading.Event) -> None:
+def _keep(run: RunDirectory, starts: RunStarts, *, for_s: float, ended: threading.Event) -> None:
     """Start the nodes, say so, and end them at their time, or when they have ended themselves."""
     _refuse_taken_ports(run, starts.nodes)
     try:
@@ -117,7 +117,7 @@ def _keep(run: RunDirectory, starts: Starts, *, for_s: float, ended: threading.E
         os.dup2(os.open(run.kept / "holder.log", os.O_WRONLY | os.O_CREAT, 0o644), 2)
         if ended.is_set():
             _tell(error="it was ended", usage=False)
-        elif not _tell(**asdict(kept)):  # the command was killed, and nobody knows of it
+        elif not _tell(**asdict(kept)):  # its command was killed: no one would ever stop it
             ended.set()
         while not ended.wait(_LOOK_S) and time.monotonic() < deadline:
             if all(one.state() is NodeState.DOWN for one in processes.values()):
@@ -126,11 +126,11 @@ def _keep(run: RunDirectory, starts: Starts, *, for_s: float, ended: threading.E
 
 
 def _in(seconds: float) -> str:
-    """Return the time in so many seconds: UTC, ISO 8601."""
+    """Return the time that many seconds from now: UTC, ISO 8601."""
     return (datetime.now(UTC) + timedelta(seconds=seconds)).isoformat(timespec="seconds")
 
 
-def moved(start: NodeStart, starts: Starts, *, run: RunDirectory) -> NodeStart:
+def moved(start: NodeStart, starts: RunStarts, *, run: RunDirectory) -> NodeStart:
     """Copy a node's configuration and data to its directory below `kept/`; return its start there.
 
     Raises HarnessError if they are not there, or cannot be copied.

@@ -1,7 +1,7 @@
 """Starting and ending the cluster of a stored run, from a command's point of view.
 
-What keeps it is a process of its own (`holder.py`), in a session of its own: neither the end of the
-command nor `^C` at its terminal reaches it.
+A process of its own keeps it (`holder.py`), in a session of its own: neither the end of the command
+nor `^C` at its terminal reaches it.
 """
 
 import contextlib
@@ -97,6 +97,6 @@ def _told(command: Sequence[str]) -> dict[str, Any]:
             starter.stdout.read()  # it is at its end when the process is
             raise
     if not line:
-        raise HarnessError("what was to keep it running ended without a word")
+        raise HarnessError("the process that was to keep it running ended without a word")
     found: dict[str, Any] = json.loads(line)
     return found

@@ -24,7 +24,7 @@ _LOOKS: Final = {
     LinkProtocol.KAFKA: "kafka-topics.sh --bootstrap-server {} --describe",
     LinkProtocol.ZOOKEEPER_CLIENT: "zkCli.sh -server {}",
 }
-"""How to look at what speaks a protocol, by the tools of its own distribution."""
+"""The commands to look at a cluster, by protocol: tools of its own distribution."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +38,7 @@ class KeptCluster:
     directories: Mapping[str, str]
     """The directory of each of its nodes, below the run's."""
     found_at: Mapping[str, str]
-    """Where users of each protocol find it: `host:port,…`."""
+    """The addresses for users of each protocol: `host:port,…`."""
     is_up: bool = False
     """False: its nodes are still being started."""
     silent: tuple[str, ...] = ()

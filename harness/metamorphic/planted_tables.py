@@ -118,7 +118,7 @@ def frame_redirected(run: CopiedRun, draw: Random) -> bool:
 
 
 def answer_unasked(run: CopiedRun, draw: Random) -> bool:
-    """A node answered a heartbeat or a request to change an ISR that nobody had sent."""
+    """An answer to a heartbeat or to an ISR change stands on the tape without its request."""
     return change_one(
         run,
         draw,

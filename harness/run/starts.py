@@ -1,4 +1,4 @@
-"""How the nodes of a run were started last, as it writes this down for a time after its end.
+"""The last starts of a run's nodes, as it writes them down for a time after its end.
 
 Nodes of this machine's own processes and directories can be started once more from that alone:
 their commands and configuration are as the run left them, whatever its play changed.
@@ -20,11 +20,11 @@ from history.failure import HarnessError
 from history.run_directory import RunDirectory
 from nemesis.wire.rules import Link
 
-__all__ = ["Starts", "read_starts", "why_not_again", "write_starts"]
+__all__ = ["RunStarts", "read_starts", "why_not_again", "write_starts"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Starts:
+class RunStarts:
     """The starts of a run's nodes, and what led them over its proxy."""
 
     nodes: tuple[NodeStart, ...]
@@ -33,21 +33,21 @@ class Starts:
     """The addresses at which the proxy listened, and those to which they led."""
 
 
-_STARTS: Final = TypeAdapter(Starts)
+_STARTS: Final = TypeAdapter(RunStarts)
 
 
 def write_starts(run: RunDirectory, cluster: object, links: Iterable[Link]) -> None:
     """Write down how the nodes that are meant to run now were started."""
     if isinstance(cluster, TellsStarts):
         routes = {link.address: link.dials for link in links}
-        content = _STARTS.dump_json(Starts(nodes=cluster.starts(), routes=routes), indent=2)
+        content = _STARTS.dump_json(RunStarts(nodes=cluster.starts(), routes=routes), indent=2)
         write_atomically(run.starts_path, content + b"\n")
 
 
-def read_starts(run: RunDirectory) -> Starts | None:
+def read_starts(run: RunDirectory) -> RunStarts | None:
     """Return what was written; None if nothing was. Raises HarnessError if it cannot be read."""
     try:
-        starts: Starts = _STARTS.validate_json(run.starts_path.read_bytes())
+        starts: RunStarts = _STARTS.validate_json(run.starts_path.read_bytes())
     except FileNotFoundError:
         return None
     except OSError as error:

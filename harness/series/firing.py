@@ -82,7 +82,7 @@ class UnfiredPlay:
 
     play: str
     reason: str
-    """What it lacks there, as a run is refused for it."""
+    """The line with which a run of it in virtual time is refused."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -115,7 +115,7 @@ class SimulatedWire:
         entry = self._removed(name)
         dropped = entry.forget()
         for held in dropped:
-            held.channel.discard(held)
+            held.connection.discard(held)
         self._settle()
         return len(dropped)
 

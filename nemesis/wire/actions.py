@@ -1,4 +1,4 @@
-"""The actions of rules, each as what it does to a connection, whatever carries it (`Channel`).
+"""The actions of rules, each as its acts on a connection, whatever carries it (`RuledConnection`).
 
 An ApiVersions response that offers less has a version number changed in place. It is not decoded
 and written again: a field that some later release adds would be lost. Layout:
@@ -14,7 +14,7 @@ from nemesis.wire.apis import API_KEYS
 from nemesis.wire.decoding.entities import is_version_0
 from nemesis.wire.frame import Frame
 from nemesis.wire.frames import behind_tags
-from nemesis.wire.pipe import Channel, HeldFrame, Pipe
+from nemesis.wire.pipe import HeldFrame, Pipe, RuledConnection
 from nemesis.wire.rulebook import LaidRule
 from nemesis.wire.rules import (
     Answer,
@@ -39,42 +39,42 @@ _COUNT: Final = struct.Struct(">i")
 _FLEXIBLE_FROM: Final = 3
 
 
-def act(channel: Channel, pipe: Pipe, frame: Frame, entry: LaidRule[HeldFrame]) -> None:
+def act(connection: RuledConnection, pipe: Pipe, frame: Frame, entry: LaidRule[HeldFrame]) -> None:
     """Do what the rule says to a frame that has just come."""
     rule = entry.rule.name
     match entry.rule.action:
         case Hold():
-            _hold(channel, pipe, frame, entry)
+            _hold(connection, pipe, frame, entry)
         case Delay(min_ms=low, max_ms=high):
             # From its arrival on, so that frames that came together are late together.
             due_ns = frame.time_ns + round(entry.random.uniform(low, high) * 1e6)
-            _stop(channel, pipe, frame, entry, FrameFate.DELAYED, due_ns=due_ns)
+            _stop(connection, pipe, frame, entry, FrameFate.DELAYED, due_ns=due_ns)
         case Reorder():
-            _reorder(channel, pipe, frame, entry)
+            _reorder(connection, pipe, frame, entry)
         case Stall():
-            number = channel.send(pipe, frame, FrameFate.FORWARDED, rule=rule)
+            number = connection.send(pipe, frame, FrameFate.FORWARDED, rule=rule)
             fate = FrameFate.FORWARDED
-            held = HeldFrame(channel, pipe, entry, frame, number=number, fate=fate, passed=True)
-            channel.stop(held)
+            held = HeldFrame(connection, pipe, entry, frame, number=number, fate=fate, passed=True)
+            connection.stop(held)
         case Drop():
-            channel.keep_back(frame, FrameFate.DROPPED, rule=rule)
-            channel.close()
+            connection.keep_back(frame, FrameFate.DROPPED, rule=rule)
+            connection.close()
         case Cut(passed_on=True):
             # Its receiver reads the frame, then that nothing follows; its answer goes nowhere.
-            channel.send(pipe, frame, FrameFate.CUT, rule=rule)
-            channel.close_behind(pipe)
+            connection.send(pipe, frame, FrameFate.CUT, rule=rule)
+            connection.close_behind(pipe)
         case Cut():
-            channel.keep_back(frame, FrameFate.CUT, rule=rule)
-            channel.close()
+            connection.keep_back(frame, FrameFate.CUT, rule=rule)
+            connection.close()
         case Duplicate():
-            channel.send(pipe, frame, FrameFate.DUPLICATED, rule=rule)
-            channel.again(frame, copy=True)
+            connection.send(pipe, frame, FrameFate.DUPLICATED, rule=rule)
+            connection.again(frame, copy=True)
         case Answer(error=error):
-            _answer(channel, frame, error, rule)
+            _answer(connection, frame, error, rule)
         case LowerVersion(api=api, max_version=max_version):
             data = lowered(frame, api, max_version)
             fate = FrameFate.FORWARDED if data == frame.data else FrameFate.REWRITTEN
-            channel.send(pipe, frame, fate, rule=rule, data=data)
+            connection.send(pipe, frame, fate, rule=rule, data=data)
         case Watch() as action:
             raise AssertionError(action)  # It decides nothing: the book passes it over.
         case action:
@@ -83,22 +83,24 @@ def act(channel: Channel, pipe: Pipe, frame: Frame, entry: LaidRule[HeldFrame]) 
 
 def let_go(held: HeldFrame, now_ns: int) -> None:
     """Pass on a frame that its rule holds, and go on behind it."""
-    held.entry.let_go(held, delivered=held.channel.resume(held, now_ns))
+    held.entry.let_go(held, delivered=held.connection.resume(held, now_ns))
 
 
-def _hold(channel: Channel, pipe: Pipe, frame: Frame, entry: LaidRule[HeldFrame]) -> None:
+def _hold(
+    connection: RuledConnection, pipe: Pipe, frame: Frame, entry: LaidRule[HeldFrame]
+) -> None:
     """Hold a frame; one of a session of ZooKeeper's only as long as the session does without pings.
 
     A rule that stops all messages, or the pings themselves, is meant to end the session.
     """
     bounded = entry.rule.match.api not in (None, "ping")
-    limit_ns = channel.hold_ns_max if bounded else None
+    limit_ns = connection.hold_ns_max if bounded else None
     due_ns = None if limit_ns is None else frame.time_ns + limit_ns
-    _stop(channel, pipe, frame, entry, FrameFate.HELD, later=FrameFate.RELEASED, due_ns=due_ns)
+    _stop(connection, pipe, frame, entry, FrameFate.HELD, later=FrameFate.RELEASED, due_ns=due_ns)
 
 
 def _stop(
-    channel: Channel,
+    connection: RuledConnection,
     pipe: Pipe,
     frame: Frame,
     entry: LaidRule[HeldFrame],
@@ -109,33 +111,35 @@ def _stop(
 ) -> HeldFrame | None:
     """Have a frame wait; None: it was due already, and is passed on."""
     later = later or fate
-    if due_ns is not None and due_ns <= channel.now_ns:
-        channel.send(pipe, frame, later, rule=entry.rule.name)
+    if due_ns is not None and due_ns <= connection.now_ns:
+        connection.send(pipe, frame, later, rule=entry.rule.name)
         return None
-    number = channel.keep_back(frame, fate, rule=entry.rule.name)
-    held = HeldFrame(channel, pipe, entry, frame, number=number, fate=later, due_ns=due_ns)
-    channel.stop(held)
+    number = connection.keep_back(frame, fate, rule=entry.rule.name)
+    held = HeldFrame(connection, pipe, entry, frame, number=number, fate=later, due_ns=due_ns)
+    connection.stop(held)
     return held
 
 
-def _reorder(channel: Channel, pipe: Pipe, frame: Frame, entry: LaidRule[HeldFrame]) -> None:
+def _reorder(
+    connection: RuledConnection, pipe: Pipe, frame: Frame, entry: LaidRule[HeldFrame]
+) -> None:
     overtaken = entry.overtaken.pop(frame.link, None)
     if overtaken is not None:
-        channel.send(pipe, frame, FrameFate.FORWARDED, rule=entry.rule.name)
-        let_go(overtaken, channel.now_ns)
-    elif (held := _stop(channel, pipe, frame, entry, FrameFate.REORDERED)) is not None:
+        connection.send(pipe, frame, FrameFate.FORWARDED, rule=entry.rule.name)
+        let_go(overtaken, connection.now_ns)
+    elif (held := _stop(connection, pipe, frame, entry, FrameFate.REORDERED)) is not None:
         entry.overtaken[frame.link] = held
 
 
-def _answer(channel: Channel, frame: Frame, error: str, rule: str) -> None:
+def _answer(connection: RuledConnection, frame: Frame, error: str, rule: str) -> None:
     response = error_response(frame, error) if frame.header.answered else b""
     if response is None:
-        channel.keep_back(frame, FrameFate.DROPPED, rule=rule)
-        channel.give_up(f"rule {rule} cannot answer {frame}")
+        connection.keep_back(frame, FrameFate.DROPPED, rule=rule)
+        connection.give_up(f"rule {rule} cannot answer {frame}")
         return
-    channel.keep_back(frame, FrameFate.ANSWERED, rule=rule)
+    connection.keep_back(frame, FrameFate.ANSWERED, rule=rule)
     if response:
-        channel.answer(frame, response, rule=rule)
+        connection.answer(frame, response, rule=rule)
 
 
 def lowered(frame: Frame, api: str, max_version: int) -> bytes:

@@ -10,7 +10,7 @@ from nemesis.wire.rulebook import LaidRule
 from nemesis.wire.rules import Direction
 from nemesis.wire.tape import FrameFate
 
-__all__ = ["RECEIVER", "SENDER", "Channel", "HeldFrame", "Pipe", "Walk"]
+__all__ = ["RECEIVER", "SENDER", "HeldFrame", "Pipe", "RuledConnection", "Walk"]
 
 SENDER: Final = {Direction.REQUEST: Side.NEAR, Direction.RESPONSE: Side.FAR}
 RECEIVER: Final = {Direction.REQUEST: Side.FAR, Direction.RESPONSE: Side.NEAR}
@@ -19,7 +19,7 @@ _CARRIED_BYTES_MAX: Final = 4 << 20
 """The bound of a pipe that is delayed, and so is read on."""
 
 
-class Channel(Protocol):
+class RuledConnection(Protocol):
     """A connection, by the acts that the actions of rules are made of."""
 
     now_ns: int
@@ -80,7 +80,7 @@ class Walk(Protocol):
 class HeldFrame:
     """A frame at which its direction stands still, until its rule lets go of it."""
 
-    channel: Channel
+    connection: RuledConnection
     pipe: "Pipe"
     entry: "LaidRule[HeldFrame]"
     frame: Frame

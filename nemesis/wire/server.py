@@ -110,7 +110,7 @@ class Proxy:
         entry = self._removed(name)
         dropped = entry.forget()
         for waiting in dropped:
-            waiting.channel.discard(waiting)
+            waiting.connection.discard(waiting)
         self._settle()
         return len(dropped)
 

@@ -46,7 +46,7 @@ class Common:
 
 
 class Content(Protocol):
-    """What goes over a connection."""
+    """The traffic of a connection, in its own form: bytes or messages."""
 
     exchanges: Exchanges
 
@@ -199,7 +199,7 @@ class Session:
         self.pass_bytes(self.requests, frame.data)
         self.end_errand()
 
-    # The acts of rules: `Channel`.
+    # The acts of rules: `RuledConnection`.
 
     @property
     def hold_ns_max(self) -> int | None:

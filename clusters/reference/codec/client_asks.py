@@ -20,7 +20,7 @@ from clusters.reference.nodes.messages.client import (
 __all__ = ["DEFAULT_CONFIG", "configs_answered", "configs_ask", "metadata_answered", "metadata_ask"]
 
 DEFAULT_CONFIG: Final = 5
-"""The source of a setting that nobody has set."""
+"""The source (`config_source`) of a setting that has its default."""
 
 
 def metadata_ask(request: MetadataRequest, _: Labels) -> Values:

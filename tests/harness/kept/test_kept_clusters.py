@@ -27,7 +27,7 @@ from harness.doctor.stored_runs import stored_runs
 from harness.kept.holder import moved
 from harness.kept.keeping import end_kept, keep
 from harness.kept.kept_cluster import KeptCluster, kept_of
-from harness.run.starts import Starts, read_starts
+from harness.run.starts import RunStarts, read_starts
 from harness.serve.stored import StoredRuns
 from history.failure import HarnessError, UsageError
 from history.run_directory import RunDirectory
@@ -233,7 +233,7 @@ def test_files_name_the_copies_and_no_proxy(tmp_path: Path) -> None:
     (one / "hosts").write_text("127.101.1.1 b\n127.101.11.1 c\n127.0.0.1 d\n")
     routes = {"127.100.1.1": "127.0.0.1", "127.101.1.1": "127.0.0.1", "127.101.11.1": "127.0.0.1"}
     start = start_in(one)
-    again = moved(start, Starts(nodes=(start,), routes=routes), run=run)
+    again = moved(start, RunStarts(nodes=(start,), routes=routes), run=run)
     new = run.kept / "broker-1"
     assert again == start_in(new)
     expected = {**settings, "log.dirs": f"{new}/disk/data", "listeners": "C://127.0.0.1:9"}

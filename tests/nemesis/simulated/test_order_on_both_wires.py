@@ -1,4 +1,4 @@
-"""What arrives where, and in which order, is the same on both wires, whatever a rule does.
+"""The order of what arrives, at servers and clients, is the same on both wires for each rule.
 
 A client has several Produces open on one connection, or goes on over another one. Each row is one
 rule; its two ends are played by a proxied connection and by hosts of a simulated network.
@@ -6,7 +6,7 @@ rule; its two ends are played by a proxied connection and by hosts of a simulate
 
 from collections import deque
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, assert_never
 
 import pytest
 from simulated_stage import Stage
@@ -20,7 +20,17 @@ from clusters.reference.codec.codec import Codec, kraft_apis
 from clusters.reference.nodes.messages.data import ProduceRequest, ProduceResponse
 from clusters.simulation.network import RECONNECT
 from nemesis.wire.actions import let_go
-from nemesis.wire.effects import Effect, Errand, Finish, Reset, Send, Side, Wake
+from nemesis.wire.effects import (
+    Broken,
+    Effect,
+    Errand,
+    Finish,
+    Reset,
+    Resumed,
+    Send,
+    Side,
+    Wake,
+)
 from nemesis.wire.frame import TopicNames
 from nemesis.wire.pipe import HeldFrame
 from nemesis.wire.rulebook import Rulebook
@@ -157,8 +167,10 @@ class Proxied:
                     self._dialled(errand=True).run_errand(frame, self._now_ns, copy=copy)
                 case Wake(at_ns=at_ns):
                     self._due.append((at_ns, session))
-                case _:
+                case Reset() | Finish() | Resumed() | Broken():
                     pass
+                case other:
+                    assert_never(other)
 
     def _served(self, session: Session, data: bytes) -> None:
         while data:

@@ -231,7 +231,7 @@ def test_what_a_rule_kept_back_has_told_nobody_anything(action: Action) -> None:
     entry = bench.book.remove("rule")
     assert entry is not None
     for waiting in list(entry.held):
-        entry.let_go(waiting, delivered=waiting.channel.resume(waiting, 5))
+        entry.let_go(waiting, delivered=waiting.connection.resume(waiting, 5))
     bench.ask(0)
     bench.ask(0)
     assert bench.tape() == [1, 2]

@@ -94,7 +94,7 @@ class Bench:
         assert entry is not None
         delivered = []
         for waiting in tuple(entry.held):
-            delivered.append(waiting.channel.resume(waiting, now_ns))
+            delivered.append(waiting.connection.resume(waiting, now_ns))
             entry.let_go(waiting, delivered=delivered[-1])
         return delivered
 
@@ -235,7 +235,7 @@ def test_skip_and_times_choose_which_of_the_fitting_frames() -> None:
     bench.ask(beat_request(1) + beat_request(2) + beat_request(3))
     assert bench.far() == beat_request(1)
     [waiting] = next(iter(bench.book.laid)).held
-    waiting.entry.let_go(waiting, delivered=waiting.channel.resume(waiting, 5))
+    waiting.entry.let_go(waiting, delivered=waiting.connection.resume(waiting, 5))
     assert bench.far() == beat_request(1) + beat_request(2) + beat_request(3)
     assert bench.status().matched_count == 1
 
