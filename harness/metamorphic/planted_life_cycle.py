@@ -111,10 +111,17 @@ def refused_and_running(run: CopiedRun, draw: Random) -> bool:
 def never_fetched(run: CopiedRun, draw: Random) -> bool:
     """A broker joined an ISR under an epoch under which it had never fetched."""
     epochs: dict[int, set[int]] = defaultdict(set)
+    joined: set[tuple[int, int]] = set()
     for row in rows_of(run, "wire"):
         if row["api"] == "Fetch" and (row["broker_epoch"] or -1) >= 0:
             epochs[row["broker_id"]].add(row["broker_epoch"])
-    several = sorted(broker for broker, known in epochs.items() if len(known) > 1)
+        elif row["api"] == "AlterPartition" and row["isr_epochs"]:
+            joined |= set(zip(row["isr"], row["isr_epochs"], strict=True))
+    several = sorted(
+        broker
+        for broker, known in epochs.items()
+        if len(known) > 1 and (broker, max(known)) in joined
+    )
     if not several:
         return False
     broker = draw.choice(several)

@@ -1,6 +1,8 @@
 """Violations planted into the metadata log, in every copy of it."""
 
+from collections import defaultdict
 from collections.abc import Callable
+from itertools import pairwise
 from random import Random
 from typing import Any, Final
 
@@ -29,6 +31,7 @@ __all__ = [
 
 _CHANGE: Final = "PartitionChangeRecord"
 _NOTHING: Final = "NoOpRecord"
+_SOME_TIME_MS: Final = 5_000
 
 
 def change_log(
@@ -75,8 +78,8 @@ def epoch_back(run: CopiedRun, draw: Random) -> bool:
     return change_log(
         run,
         draw,
-        lambda row: row["type"] == _CHANGE and (row["leader_epoch"] or 0) > 0,
-        lambda row: {"leader_epoch": row["leader_epoch"] - 1},
+        lambda row: row["type"] == _CHANGE and (row["leader_epoch"] or 0) > 1,
+        lambda row: {"leader_epoch": row["leader_epoch"] - 2},
     )
 
 
@@ -151,13 +154,32 @@ def never_unfenced(run: CopiedRun, draw: Random) -> bool:
 def min_isr_raised(run: CopiedRun, draw: Random) -> bool:
     """A topic asks for more replicas in sync than any ISR had when records were acknowledged."""
     # On ZooKeeper, brokers do not say which settings they have applied.
-    topics = {key.rpartition("-")[0] for key in run.manifest.keys if not on_zookeeper(run)}
+    topics = set() if on_zookeeper(run) else _lacking(run)
     rows = [
         row
         for row in records_of(run, "ConfigRecord")
         if row["name"] == "min.insync.replicas" and row["topic"] in topics
     ]
     return change_record(run, draw, rows, lambda _row: {"value": "9"})
+
+
+def _lacking(run: CopiedRun) -> set[str]:
+    """Return the topics of clients of which an ISR lacked a replica for some time."""
+    names = {row["topic_id"]: row["topic"] for row in records_of(run, "TopicRecord")}
+    topics = {key.rpartition("-")[0] for key in run.manifest.keys}
+    versions: dict[tuple[str, int], list[tuple[int, int]]] = defaultdict(list)
+    for row in records_of(run, "PartitionRecord", _CHANGE):
+        if row["isr"]:
+            versions[row["topic_id"], row["partition"]].append(
+                (row["timestamp_ms"], len(row["isr"]))
+            )
+    found = set()
+    for (topic_id, _), sizes in versions.items():
+        whole = max(size for _, size in sizes)
+        for (from_ms, size), (until_ms, _) in pairwise(sizes):
+            if size < whole and until_ms - from_ms >= _SOME_TIME_MS:
+                found.add(names.get(topic_id))
+    return topics & found
 
 
 def registered_twice(run: CopiedRun, draw: Random) -> bool:
