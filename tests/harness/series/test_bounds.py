@@ -82,7 +82,6 @@ LACKING = {
     "zombie-follower": ["3.4.2", "3.9.1"],
     "zookeeper-late-commit": ["3.7"],
     "zookeeper-late-commit-npe": ["3.8"],
-    "zookeeper-passing-disk-error": ["3.7"],
 }
 """The bounds beside which no release was tried yet. The list may only become shorter: a new bound
 comes with its series, `fencepost reproduce SCENARIO --kafka RELEASE` (ZooKeeper's: `--release`),
