@@ -80,7 +80,6 @@ LACKING = {
     "recreated-in-migration-controller-change": ["3.5", "3.6.1"],
     "unanswered-shrink": ["2.6", "2.7"],
     "zombie-follower": ["3.4.2", "3.9.1"],
-    "zookeeper-late-commit-npe": ["3.8"],
 }
 """The bounds beside which no release was tried yet. The list may only become shorter: a new bound
 comes with its series, `fencepost reproduce SCENARIO --kafka RELEASE` (ZooKeeper's: `--release`),
