@@ -77,7 +77,6 @@ LACKING = {
     "late-update-metadata": ["2.0", "2.1"],
     "recreated-in-migration": ["3.5"],
     "recreated-in-migration-controller-change": ["3.5", "3.6.1"],
-    "unanswered-shrink": ["2.6", "2.7"],
     "zombie-follower": ["3.4.2", "3.9.1"],
 }
 """The bounds beside which no release was tried yet. The list may only become shorter: a new bound
