@@ -74,7 +74,6 @@ LACKING = {
     "idle-controller": ["2.8"],
     "kafka-16892": ["4.2"],
     "kafka-19690": ["3.9", "4.1", "4.1.0", "4.1.1"],
-    "late-update-metadata": ["2.0", "2.1"],
     "recreated-in-migration": ["3.5"],
     "recreated-in-migration-controller-change": ["3.5", "3.6.1"],
     "zombie-follower": ["3.4.2", "3.9.1"],
