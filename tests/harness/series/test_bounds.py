@@ -30,6 +30,10 @@ def holds(releases: str, *tried: str) -> dict[str, object]:
     return {"kafka": releases, "valid": True, "tried": list(tried)}
 
 
+def refused(releases: str) -> dict[str, object]:
+    return {"kafka": releases, "refused": "they have no such message"}
+
+
 @pytest.mark.parametrize(
     ("entries", "untried"),
     [
@@ -41,6 +45,9 @@ def holds(releases: str, *tried: str) -> dict[str, object]:
         ([fires("<3.6.1", "3.6.0"), holds(">=3.6.1", "3.6.2")], ["3.6.1"]),
         ([fires("==3.7.0", "3.7.0"), holds(">=3.7.1", "3.7.1")], ["3.6"]),
         ([fires("<=3.4.1", "3.4.1")], ["3.4.2"]),
+        ([refused("<2.7"), fires(">=2.7", "2.7.2")], []),
+        ([refused("<2.7"), fires(">=2.7", "3.9.2")], ["2.7"]),
+        ([refused("<2.7"), fires(">=2.8", "2.8.2")], ["2.7"]),
         ([fires(">3.4.1", "3.4.2")], ["3.4.1"]),
         ([{"valid": True, "tried": ["4.3.1"]}], []),
         ([{"level": ">=2", "valid": True}], []),
