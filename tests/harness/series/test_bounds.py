@@ -72,7 +72,6 @@ LACKING = {
     "deleted-while-away": ["3.0", "3.1"],
     "idle-controller": ["2.8"],
     "kafka-16892": ["4.2"],
-    "kafka-19690": ["3.9", "4.1", "4.1.0", "4.1.1"],
     "kip-903-zookeeper": ["2.6", "2.7"],
     "late-stop-replica-three-replicas": ["2.0", "2.1"],
     "late-update-metadata": ["2.0", "2.1"],
