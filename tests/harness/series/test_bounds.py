@@ -69,7 +69,7 @@ def test_no_release_is_asked_for_that_cannot_be_run() -> None:
 
 
 LACKING = {
-    "deleted-while-away": ["3.0", "3.1"],
+    "deleted-while-away": ["3.1"],
     "idle-controller": ["2.8"],
     "kafka-16892": ["4.2"],
     "kip-903-zookeeper": ["2.6", "2.7"],
@@ -77,7 +77,6 @@ LACKING = {
     "late-update-metadata": ["2.0", "2.1"],
     "recreated-in-migration-controller-change": ["3.5"],
     "unanswered-shrink": ["2.6", "2.7"],
-    "zombie-follower": ["3.4.2", "3.9.1"],
     "zookeeper-late-commit": ["3.7"],
     "zookeeper-late-commit-npe": ["3.8"],
     "zookeeper-passing-disk-error": ["3.7"],
