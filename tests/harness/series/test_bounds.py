@@ -69,19 +69,14 @@ def test_no_release_is_asked_for_that_cannot_be_run() -> None:
 
 
 LACKING = {
-    "deleted-while-away": ["3.0", "3.1"],
-    "format-not-durable": ["3.8"],
+    "deleted-while-away": ["3.1"],
     "idle-controller": ["2.8"],
     "kafka-16892": ["4.2"],
-    "kafka-19690": ["3.9", "4.1", "4.1.0", "4.1.1"],
-    "recreated-in-migration": ["3.5"],
-    "recreated-in-migration-controller-change": ["3.5", "3.6.1"],
-    "zombie-follower": ["3.4.2", "3.9.1"],
+    "recreated-in-migration-controller-change": ["3.5"],
 }
 """The bounds beside which no release was tried yet. The list may only become shorter: a new bound
 comes with its series, `fencepost reproduce SCENARIO --kafka RELEASE` (ZooKeeper's: `--release`),
-`fencepost track-record --add FILE`, and the release in `tried`. format-not-durable: three runs on
-3.3.2 were inconclusive, as their node started."""
+`fencepost track-record --add FILE`, and the release in `tried`."""
 
 
 def test_every_other_bound_has_series_on_both_sides() -> None:
