@@ -11,11 +11,11 @@ from functools import cached_property
 from typing import Any, Final
 
 from clusters.node_port.storage import Batch
+from clusters.protocol.entities import Unreadable, built, request_type, response_type
 from clusters.protocol.record_batches import BatchHeader, encoded_batch_header
 from clusters.reference.codec.api import Api, Asked, Labels
 from clusters.reference.codec.broker_apis import address_of, request_fields, response_fields
 from clusters.reference.codec.codec import Codec, kraft_apis
-from clusters.reference.codec.entities import Unreadable, built, request_type, response_type
 from clusters.reference.codec.identifiers import id_of_text, text_of
 from clusters.reference.codec.zk_apis import ZK_APIS
 from clusters.reference.nodes.messages.control import (

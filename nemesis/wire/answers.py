@@ -23,7 +23,7 @@ from kio.schema.index import api_key_map, schema_name_map
 from kio.serial import entity_writer
 from kio.static.primitive import i16, i32
 
-from clusters.reference.codec.defined_entities import defined_versions
+from clusters.protocol.defined_entities import defined_versions
 from nemesis.wire.apis import API_KEYS
 from nemesis.wire.decoding.entities import UnreadableFrame, entity_type
 from nemesis.wire.decoding.reference import error_frame

@@ -10,7 +10,7 @@ from typing import Final
 
 from kio.schema.index import api_key_map
 
-from clusters.reference.codec.keys import GIVEN_UP, OF_DRAFT
+from clusters.protocol.api_keys import GIVEN_UP, OF_DRAFT
 from nemesis.wire.zookeeper.messages import KEYS
 
 __all__ = [

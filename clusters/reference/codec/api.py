@@ -12,7 +12,7 @@ from datetime import timedelta
 from enum import Enum
 from typing import Any, Final, Protocol, TypeVar
 
-from clusters.reference.codec.entities import Values
+from clusters.protocol.entities import Values
 
 __all__ = [
     "Api",

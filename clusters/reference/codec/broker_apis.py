@@ -8,10 +8,10 @@ what a broker is to be in three booleans.
 from dataclasses import replace
 from typing import Any, Final
 
+from clusters.protocol.entities import Unreadable
 from clusters.protocol.message_decoder import Fields
 from clusters.reference.codec.api import Door, Labels
 from clusters.reference.codec.dialect import HEARTBEAT, HEARTBEAT_WITH_LOWEST, REGISTRATION
-from clusters.reference.codec.entities import Unreadable
 from clusters.reference.codec.identifiers import id_of_text, text_of
 from clusters.reference.codec.layout import (
     ERROR,

@@ -9,6 +9,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
+from clusters.protocol.entities import (
+    Unreadable,
+    Values,
+    read,
+    request_frame,
+    request_type,
+    response_frame,
+    response_type,
+)
 from clusters.protocol.varints import VarintError, read_unsigned
 from clusters.reference.codec import dialect
 from clusters.reference.codec.api import Api, Asked, Door, KnownTopics, Labels
@@ -29,15 +38,6 @@ from clusters.reference.codec.client_apis import (
     versions_offered,
 )
 from clusters.reference.codec.data_apis import DATA_APIS, lowered_fetch
-from clusters.reference.codec.entities import (
-    Unreadable,
-    Values,
-    read,
-    request_frame,
-    request_type,
-    response_frame,
-    response_type,
-)
 from clusters.reference.codec.fetch_sessions import FetchSessions, FollowerSession, OpenFetch
 from clusters.reference.codec.operator_apis import OPERATOR_APIS
 from clusters.reference.codec.quorum_apis import quorum_apis

@@ -3,9 +3,9 @@
 from dataclasses import replace
 from typing import Any, Final
 
+from clusters.protocol.entities import Unreadable, Values
 from clusters.reference.codec.api import Asked, Door, Labels
 from clusters.reference.codec.batches import batches_in, encoded, produced
-from clusters.reference.codec.entities import Unreadable, Values
 from clusters.reference.codec.identifiers import id_of_uuid
 from clusters.reference.codec.layout import (
     DURATION,

@@ -11,8 +11,8 @@ from dataclasses import fields
 from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
+from clusters.protocol.entities import Values
 from clusters.reference.codec.api import Api, Asked, Door, Labels, ms_of, ns_of
-from clusters.reference.codec.entities import Values
 from clusters.reference.codec.identifiers import id_of_uuid, uuid_of
 
 __all__ = [

@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from typing import Any, Final
 
+from clusters.protocol.entities import Unreadable, Values
 from clusters.reference.codec.api import Api, Asked, Door, Labels
-from clusters.reference.codec.entities import Unreadable, Values
 from clusters.reference.codec.identifiers import METADATA_TOPIC
 from clusters.reference.codec.layout import (
     DURATION,

@@ -7,9 +7,9 @@ controller's door it is about this log.
 from dataclasses import replace
 from typing import Any, Final
 
+from clusters.protocol.entities import Unreadable, Values
 from clusters.protocol.message_decoder import DecodeError
 from clusters.reference.codec.api import Api, Asked, Door, Labels
-from clusters.reference.codec.entities import Unreadable, Values
 from clusters.reference.codec.identifiers import METADATA_TOPIC, METADATA_TOPIC_ID, uuid_of
 from clusters.reference.codec.layout import (
     DURATION,

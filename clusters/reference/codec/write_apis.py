@@ -3,8 +3,8 @@
 from dataclasses import replace
 from typing import Any, Final
 
+from clusters.protocol.entities import Unreadable, Values
 from clusters.reference.codec.api import Asked, Door, Labels
-from clusters.reference.codec.entities import Unreadable, Values
 from clusters.reference.codec.identifiers import id_of_uuid
 from clusters.reference.codec.layout import (
     DURATION,

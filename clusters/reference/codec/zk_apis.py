@@ -6,10 +6,10 @@ as the draft "Controller heartbeats" says.
 
 from typing import Final
 
+from clusters.protocol.api_keys import GIVEN_UP, OF_DRAFT
 from clusters.reference.codec.api import Door
 from clusters.reference.codec.client_apis import CLIENT_APIS
 from clusters.reference.codec.data_apis import DATA_APIS
-from clusters.reference.codec.keys import GIVEN_UP, OF_DRAFT
 from clusters.reference.codec.layout import ERROR, NUMBERS, between_nodes, each, field
 from clusters.reference.codec.operator_apis import OPERATOR_APIS
 from clusters.reference.codec.write_apis import WRITE_APIS

@@ -6,8 +6,8 @@ one by UpdateMetadata, or by its registration.
 
 from typing import Final
 
+from clusters.protocol.api_keys import GIVEN_UP
 from clusters.reference.codec.api import Api, Door
-from clusters.reference.codec.keys import GIVEN_UP
 from clusters.reference.codec.layout import (
     ERROR,
     FLAG,

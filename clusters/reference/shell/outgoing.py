@@ -16,9 +16,9 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
+from clusters.protocol.entities import Unreadable
 from clusters.protocol.framing import FrameBuffer, FrameError
 from clusters.reference.codec.codec import Codec, correlation_of
-from clusters.reference.codec.entities import Unreadable
 from clusters.reference.codec.fetch_sessions import FollowerSession
 from clusters.reference.nodes.messages import control, data
 from clusters.reference.traffic import Traffic, traffic_of

@@ -14,13 +14,13 @@ from typing import Any, Final, Protocol
 from kio.index import UnknownAPIKey, UnknownEntity, load_request_schema, load_response_schema
 from kio.serial import entity_reader
 
-from clusters.protocol.jute import JuteError
-from clusters.reference.codec.defined_entities import (
+from clusters.protocol.defined_entities import (
     defined_request,
     defined_response,
     defined_versions,
 )
-from clusters.reference.codec.entities import Unreadable as NotOfDialect
+from clusters.protocol.entities import Unreadable as NotOfDialect
+from clusters.protocol.jute import JuteError
 from nemesis.wire.apis import API_KEYS, API_VERSIONS
 from nemesis.wire.decoding import (
     brokers,

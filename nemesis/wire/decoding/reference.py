@@ -9,8 +9,8 @@ import struct
 from collections.abc import Mapping
 from typing import Any, Final
 
+from clusters.protocol.entities import Unreadable
 from clusters.reference.codec import dialect
-from clusters.reference.codec.entities import Unreadable
 from clusters.reference.nodes.states import BrokerState
 from nemesis.wire.apis import API_KEYS
 from nemesis.wire.decoding.columns import Parts
