@@ -58,7 +58,7 @@ class Frame:
         return replace(self, direction=Direction.RESPONSE, data=response)
 
     def entity(self) -> Any:
-        """Return the message as kio's entity; raise UnreadableFrame."""
+        """Return the message as kio's entity; raise Unreadable."""
         return entity_of(self.header, self.direction, self.data)
 
     @property
