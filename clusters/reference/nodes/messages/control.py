@@ -61,7 +61,7 @@ class BrokerRegistrationRequest:
 class BrokerRegistrationResponse:
     """The epoch and the lease, or why not."""
 
-    kind: ClassVar[int] = 21
+    kind: ClassVar[int] = BrokerRegistrationRequest.kind + 1
     correlation: int
     error: int
     active_controller_id: int
@@ -89,7 +89,7 @@ class BrokerHeartbeatRequest:
 class BrokerHeartbeatResponse:
     """The state that the broker has to be in now."""
 
-    kind: ClassVar[int] = 23
+    kind: ClassVar[int] = BrokerHeartbeatRequest.kind + 1
     correlation: int
     error: int
     active_controller_id: int
@@ -134,7 +134,7 @@ class AlterPartitionRequest:
 class AlterPartitionResponse:
     """An answer for each partition, in the request's order, unless `error` concerns all."""
 
-    kind: ClassVar[int] = 25
+    kind: ClassVar[int] = AlterPartitionRequest.kind + 1
     correlation: int
     error: int
     items: tuple[AlterPartitionItem, ...]
@@ -166,7 +166,7 @@ class CreateTopicsRequest:
 class CreateTopicsResponse:
     """The answers by topic: (name, topic id, error, words)."""
 
-    kind: ClassVar[int] = 27
+    kind: ClassVar[int] = CreateTopicsRequest.kind + 1
     correlation: int
     topics: tuple[tuple[str, int, int, str], ...]
 
@@ -185,7 +185,7 @@ class DeleteTopicsRequest:
 class DeleteTopicsResponse:
     """The answers by topic: (name, topic id, error)."""
 
-    kind: ClassVar[int] = 29
+    kind: ClassVar[int] = DeleteTopicsRequest.kind + 1
     correlation: int
     topics: tuple[tuple[str, int, int], ...]
 
@@ -204,7 +204,7 @@ class AlterConfigsRequest:
 class AlterConfigsResponse:
     """The answers by resource: (resource type, resource name, error, words)."""
 
-    kind: ClassVar[int] = 31
+    kind: ClassVar[int] = AlterConfigsRequest.kind + 1
     correlation: int
     resources: tuple[tuple[int, str, int, str], ...]
 
@@ -222,7 +222,7 @@ class AlterReassignmentsRequest:
 class AlterReassignmentsResponse:
     """The answers by partition: (topic name, partition, error, words)."""
 
-    kind: ClassVar[int] = 33
+    kind: ClassVar[int] = AlterReassignmentsRequest.kind + 1
     correlation: int
     error: int
     moves: tuple[tuple[str, int, int, str], ...]
@@ -242,7 +242,7 @@ class ElectLeadersRequest:
 class ElectLeadersResponse:
     """The answers by partition: (topic name, partition, error)."""
 
-    kind: ClassVar[int] = 35
+    kind: ClassVar[int] = ElectLeadersRequest.kind + 1
     correlation: int
     error: int
     partitions: tuple[tuple[str, int, int], ...]
@@ -262,7 +262,7 @@ class AllocateProducerIdsRequest:
 class AllocateProducerIdsResponse:
     """The block: `length` ids from `start` on."""
 
-    kind: ClassVar[int] = 37
+    kind: ClassVar[int] = AllocateProducerIdsRequest.kind + 1
     correlation: int
     error: int
     start: int
@@ -282,7 +282,7 @@ class UpdateFeaturesRequest:
 class UpdateFeaturesResponse:
     """The one error for all; nothing was written unless it is NONE."""
 
-    kind: ClassVar[int] = 39
+    kind: ClassVar[int] = UpdateFeaturesRequest.kind + 1
     correlation: int
     error: int
     words: str = ""
@@ -301,7 +301,7 @@ class ListReassignmentsRequest:
 class ListReassignmentsResponse:
     """(topic name, partition, replicas, adding, removing)."""
 
-    kind: ClassVar[int] = 41
+    kind: ClassVar[int] = ListReassignmentsRequest.kind + 1
     correlation: int
     error: int
     partitions: tuple[tuple[str, int, tuple[int, ...], tuple[int, ...], tuple[int, ...]], ...]
@@ -319,7 +319,7 @@ class DescribeQuorumRequest:
 class DescribeQuorumResponse:
     """(replica id, log end offset, last fetch and last caught-up times in ns) of each."""
 
-    kind: ClassVar[int] = 43
+    kind: ClassVar[int] = DescribeQuorumRequest.kind + 1
     correlation: int
     error: int
     leader_id: int
@@ -356,6 +356,6 @@ class CreatePartitionsRequest:
 class CreatePartitionsResponse:
     """The answers by topic: (name, error, words)."""
 
-    kind: ClassVar[int] = 45
+    kind: ClassVar[int] = CreatePartitionsRequest.kind + 1
     correlation: int
     topics: tuple[tuple[str, int, str], ...]
