@@ -13,44 +13,24 @@ The shell of a process dials by this, and the wire of a simulated cluster tells 
 are behind one another.
 """
 
+from collections.abc import Mapping
 from typing import Final
 
-from clusters.reference.codec.zk_controller_apis import ZK_CONTROLLER_APIS
-from clusters.reference.nodes.messages import control, data, quorum
-from clusters.reference.zk import messages as zk
+from clusters.reference.codec.api import Traffic
+from clusters.reference.codec.broker_apis import DIALECT
+from clusters.reference.codec.codec import kraft_apis
+from clusters.reference.codec.zk_apis import ZK_BROKER_APIS
 
-__all__ = ["Traffic", "traffic_of"]
+__all__ = ["NEGOTIATED", "traffic_of"]
 
-
-class Traffic:
-    """The kinds of traffic, each with connections of its own."""
-
-    VOTES: Final = "votes"
-    METADATA: Final = "metadata"
-    HEARTBEATS: Final = "heartbeats"
-    ALTER_PARTITION: Final = "alter-partition"
-    REPLICATION: Final = "replication"
-    CONTROLLER: Final = "controller"
-    ISR_CHANGE: Final = "isr-change"
-    FORWARDED: Final = "forwarded"
-
-
-_TRAFFIC: Final = {
-    quorum.VoteRequest.kind: Traffic.VOTES,
-    quorum.BeginQuorumEpochRequest.kind: Traffic.VOTES,
-    quorum.EndQuorumEpochRequest.kind: Traffic.VOTES,
-    quorum.MetadataFetchRequest.kind: Traffic.METADATA,
-    quorum.FetchSnapshotRequest.kind: Traffic.METADATA,
-    control.BrokerRegistrationRequest.kind: Traffic.HEARTBEATS,
-    control.BrokerHeartbeatRequest.kind: Traffic.HEARTBEATS,
-    control.AlterPartitionRequest.kind: Traffic.ALTER_PARTITION,
-    data.FetchRequest.kind: Traffic.REPLICATION,
-    data.OffsetsForLeaderEpochRequest.kind: Traffic.REPLICATION,
-    **dict.fromkeys((one.kind for one in ZK_CONTROLLER_APIS), Traffic.CONTROLLER),
-    zk.ControlledShutdownRequest.kind: Traffic.HEARTBEATS,
-    zk.MetadataHeartbeatRequest.kind: Traffic.HEARTBEATS,
-    zk.IsrChangeRequest.kind: Traffic.ISR_CHANGE,
+_APIS: Final = (*kraft_apis(voters=()), *ZK_BROKER_APIS)
+_TRAFFIC: Final = {one.kind: one.traffic for one in _APIS} | dict.fromkeys(
+    DIALECT, Traffic.HEARTBEATS
+)
+NEGOTIATED: Final[Mapping[str, int]] = {
+    one.traffic: one.kind for one in _APIS if one.lowered is not None
 }
+"""The requests whose versions are asked for before anything else, by their traffic."""
 
 
 def traffic_of(kind: int) -> str:

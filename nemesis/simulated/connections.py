@@ -14,8 +14,9 @@ What is held in a connection that was given up stays there, as bytes on their wa
 from collections.abc import Iterator
 from typing import Any, Final
 
+from clusters.reference.codec.api import Traffic
 from clusters.reference.nodes.messages.data import InitProducerIdRequest, ProduceRequest
-from clusters.reference.traffic import Traffic, traffic_of
+from clusters.reference.traffic import traffic_of
 from clusters.simulation.host import Channel
 from clusters.simulation.network import open_key
 from nemesis.simulated.data_frames import DataFrames

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from clusters.protocol.entities import Unreadable
 from clusters.protocol.message_decoder import Fields
-from clusters.reference.codec.api import Door, Labels
+from clusters.reference.codec.api import Door, Labels, Traffic
 from clusters.reference.codec.dialect import HEARTBEAT, HEARTBEAT_WITH_LOWEST, REGISTRATION
 from clusters.reference.codec.identifiers import id_of_text, text_of
 from clusters.reference.codec.layout import (
@@ -39,10 +39,10 @@ from clusters.reference.nodes.states import BrokerState
 
 __all__ = [
     "BROKER_APIS",
+    "DIALECT",
     "DialectRequest",
     "DialectResponse",
     "address_of",
-    "lowered",
     "request_fields",
     "request_in",
     "response_fields",
@@ -52,6 +52,11 @@ __all__ = [
 _LOWEST: Final = 2
 _EPOCHS_FROM: Final = 3
 """AlterPartition: the epochs of ISR members (KIP-903)."""
+DIALECT: Final = {
+    BrokerRegistrationRequest.kind: "BrokerRegistration",
+    BrokerHeartbeatRequest.kind: "BrokerHeartbeat",
+}
+"""Kafka's names of the dialect's requests, by kind."""
 DialectRequest = BrokerRegistrationRequest | BrokerHeartbeatRequest
 DialectResponse = BrokerRegistrationResponse | BrokerHeartbeatResponse
 _RUNNING: Final = int(BrokerState.RUNNING)
@@ -60,7 +65,7 @@ _LEAVING: Final = int(BrokerState.PENDING_CONTROLLED_SHUTDOWN)
 _GONE: Final = int(BrokerState.NOT_RUNNING)
 
 
-def lowered(request: AlterPartitionRequest, highest: int) -> AlterPartitionRequest:
+def _lowered(request: AlterPartitionRequest, highest: int) -> AlterPartitionRequest:
     """Return the request in a version that a controller offers: below 3 it has no members' epochs.
 
     Raises Unreadable if no such version exists. Source: KIP-903, "the brokers can use the
@@ -112,6 +117,8 @@ BROKER_APIS: Final = (
         (Door.CONTROLLER,),
         request=AlterPartitionRequest,
         asks=(*_SENDER, _partitions(Part(("isr", "isr_epochs"), _read_members, _write_members))),
+        traffic=Traffic.ALTER_PARTITION,
+        lowered=_lowered,
         response=AlterPartitionResponse,
         answers=(
             field("error", "error_code", ERROR),

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from clusters.protocol.entities import Unreadable, Values
-from clusters.reference.codec.api import Asked, Door, Labels
+from clusters.reference.codec.api import Asked, Door, Labels, Traffic
 from clusters.reference.codec.batches import batches_in, encoded, produced
 from clusters.reference.codec.identifiers import id_of_uuid
 from clusters.reference.codec.layout import (
@@ -37,7 +37,7 @@ from clusters.reference.nodes.messages.data import (
     ProduceResponse,
 )
 
-__all__ = ["DATA_APIS", "fetch_versions", "lowered_fetch"]
+__all__ = ["DATA_APIS", "fetch_versions"]
 
 _CLIENTS: Final = (Door.BROKER,)
 _IDENTIFIERS_FROM: Final = 13
@@ -54,7 +54,7 @@ def fetch_versions(*, epochs: bool) -> tuple[int, int]:
     return 4, _EPOCHS_FROM if epochs else _EPOCHS_FROM - 1
 
 
-def lowered_fetch(request: FetchRequest, highest: int) -> FetchRequest:
+def _lowered(request: FetchRequest, highest: int) -> FetchRequest:
     """Return the request in a version that another broker offers: below 15 it has no epoch.
 
     Raises Unreadable if no such version has ids of topics.
@@ -153,6 +153,8 @@ _FETCH: Final = between_nodes(
     ),
     response=FetchResponse,
     answers=(_ERROR, _fetched(_BY_ID)),
+    traffic=Traffic.REPLICATION,
+    lowered=_lowered,
 )
 _FETCHED_BY_NAME: Final = Layout(_ERROR, _fetched(_NAMED_TOPIC), into=FetchResponse)
 
@@ -268,6 +270,7 @@ DATA_APIS: Final = (
                 ),
             ),
         ),
+        traffic=Traffic.REPLICATION,
         response=OffsetsForLeaderEpochResponse,
         answers=(
             field(

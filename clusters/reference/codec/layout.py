@@ -12,7 +12,7 @@ from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
 from clusters.protocol.entities import Values
-from clusters.reference.codec.api import Api, Asked, Door, Labels, ms_of, ns_of
+from clusters.reference.codec.api import Api, Asked, Door, Labels, Traffic, ms_of, ns_of
 from clusters.reference.codec.identifiers import id_of_uuid, uuid_of
 
 __all__ = [
@@ -276,6 +276,8 @@ def between_nodes(
     response: type,
     answers: tuple[Part, ...],
     asked_in: int | None = None,
+    traffic: str = Traffic.FORWARDED,
+    lowered: Callable[[Any, int], Any] | None = None,
 ) -> Api:
     """Return an API that nodes ask each other, of both messages and their parts.
 
@@ -308,4 +310,6 @@ def between_nodes(
         ask=asking.write,
         answered=answered,
         asked_in=asked_in,
+        traffic=traffic,
+        lowered=lowered,
     )

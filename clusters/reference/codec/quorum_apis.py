@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from clusters.protocol.entities import Unreadable, Values
 from clusters.protocol.message_decoder import DecodeError
-from clusters.reference.codec.api import Api, Asked, Door, Labels
+from clusters.reference.codec.api import Api, Asked, Door, Labels, Traffic
 from clusters.reference.codec.identifiers import METADATA_TOPIC, METADATA_TOPIC_ID, uuid_of
 from clusters.reference.codec.layout import (
     DURATION,
@@ -64,6 +64,7 @@ def quorum_apis(voters: tuple[int, ...]) -> tuple[Api, ...]:
         asks=(*_FETCH, is_voter),
         asked_in=_FETCH_VERSION,
         response=MetadataFetchResponse,
+        traffic=Traffic.METADATA,
         answers=_FETCHED,
     )
     return fetch, *_ELECTIONS, _SNAPSHOTS
@@ -169,6 +170,7 @@ _ELECTIONS: Final = (
             ),
         ),
         response=VoteResponse,
+        traffic=Traffic.VOTES,
         answers=(_log(*_LEADER, field("granted", "vote_granted")),),
     ),
     between_nodes(
@@ -179,6 +181,7 @@ _ELECTIONS: Final = (
         request=BeginQuorumEpochRequest,
         asks=(_log(*_LEADER),),
         response=BeginQuorumEpochResponse,
+        traffic=Traffic.VOTES,
         answers=(_log(*_LEADER),),
     ),
     between_nodes(
@@ -189,6 +192,7 @@ _ELECTIONS: Final = (
         request=EndQuorumEpochRequest,
         asks=(_log(*_LEADER, field("successors", "preferred_successors", NUMBERS)),),
         response=EndQuorumEpochResponse,
+        traffic=Traffic.VOTES,
         answers=(_log(*_LEADER),),
     ),
 )
@@ -208,6 +212,7 @@ _PIECES: Final = between_nodes(
         ),
     ),
     response=FetchSnapshotResponse,
+    traffic=Traffic.METADATA,
     answers=(
         _log(
             _ERROR,

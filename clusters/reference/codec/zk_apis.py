@@ -7,7 +7,7 @@ as the draft "Controller heartbeats" says.
 from typing import Final
 
 from clusters.protocol.api_keys import GIVEN_UP, OF_DRAFT
-from clusters.reference.codec.api import Door
+from clusters.reference.codec.api import Door, Traffic
 from clusters.reference.codec.client_apis import CLIENT_APIS
 from clusters.reference.codec.data_apis import DATA_APIS
 from clusters.reference.codec.layout import ERROR, NUMBERS, between_nodes, each, field
@@ -47,6 +47,7 @@ _OF_BROKERS: Final = (
         request=ControlledShutdownRequest,
         asks=(_BROKER, field("broker_epoch")),
         response=ControlledShutdownResponse,
+        traffic=Traffic.HEARTBEATS,
         answers=(
             field("error", "error_code", ERROR),
             field(
@@ -64,6 +65,7 @@ _OF_BROKERS: Final = (
         request=MetadataHeartbeatRequest,
         asks=(_BROKER, _INCARNATION, field("target_state")),
         response=MetadataHeartbeatResponse,
+        traffic=Traffic.HEARTBEATS,
         answers=(
             field("error", "error_code"),
             field("error_message", "error_string"),
@@ -85,6 +87,7 @@ _OF_BROKERS: Final = (
             ),
         ),
         response=IsrChangeResponse,
+        traffic=Traffic.ISR_CHANGE,
         answers=(
             field("error", "top_level_error_code"),
             field("error_message", "top_level_error_message"),

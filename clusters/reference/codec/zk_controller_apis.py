@@ -7,7 +7,7 @@ one by UpdateMetadata, or by its registration.
 from typing import Final
 
 from clusters.protocol.api_keys import GIVEN_UP
-from clusters.reference.codec.api import Api, Door
+from clusters.reference.codec.api import Api, Door, Traffic
 from clusters.reference.codec.layout import (
     ERROR,
     FLAG,
@@ -89,6 +89,7 @@ def _api(
         asks=(*_CONTROLLER, *asks),
         response=response,
         answers=(_ERROR, *answers),
+        traffic=Traffic.CONTROLLER,
     )
 
 
