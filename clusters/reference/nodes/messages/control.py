@@ -1,10 +1,15 @@
-"""Brokers, clients and the active controller: kinds 20 to 45."""
+"""Brokers, clients and the active controller: kinds 20 to 45.
+
+A response with an `error` of its own needs nothing beside it: its other fields have the values of
+an answer to a request that was not decided.
+"""
 
 from dataclasses import dataclass
 from typing import ClassVar
 
 from clusters.node_port.storage import PartitionKey
 from clusters.reference.nodes.records import Listener
+from clusters.reference.nodes.states import BrokerState
 
 __all__ = [
     "AllocateProducerIdsRequest",
@@ -65,8 +70,8 @@ class BrokerRegistrationResponse:
     correlation: int
     error: int
     active_controller_id: int
-    broker_epoch: int
-    lease_duration_ms: int
+    broker_epoch: int = -1
+    lease_duration_ms: int = 0
 
 
 @dataclass(slots=True)
@@ -93,11 +98,11 @@ class BrokerHeartbeatResponse:
     correlation: int
     error: int
     active_controller_id: int
-    next_state: int
+    next_state: int = BrokerState.FENCED
     """A `BrokerState`; NOT_RUNNING lets a broker go that asked to shut down."""
-    is_caught_up: bool
-    lease_duration_ms: int
-    lowest_acknowledged_offset: int
+    is_caught_up: bool = False
+    lease_duration_ms: int = 0
+    lowest_acknowledged_offset: int = -1
     """The offset up to which all unfenced brokers have applied (V01); -1 below LEVEL_VISIBILITY."""
 
 
@@ -137,7 +142,7 @@ class AlterPartitionResponse:
     kind: ClassVar[int] = AlterPartitionRequest.kind + 1
     correlation: int
     error: int
-    items: tuple[AlterPartitionItem, ...]
+    items: tuple[AlterPartitionItem, ...] = ()
 
 
 @dataclass(slots=True)
@@ -225,7 +230,7 @@ class AlterReassignmentsResponse:
     kind: ClassVar[int] = AlterReassignmentsRequest.kind + 1
     correlation: int
     error: int
-    moves: tuple[tuple[str, int, int, str], ...]
+    moves: tuple[tuple[str, int, int, str], ...] = ()
 
 
 @dataclass(slots=True)
@@ -245,7 +250,7 @@ class ElectLeadersResponse:
     kind: ClassVar[int] = ElectLeadersRequest.kind + 1
     correlation: int
     error: int
-    partitions: tuple[tuple[str, int, int], ...]
+    partitions: tuple[tuple[str, int, int], ...] = ()
 
 
 @dataclass(slots=True)
@@ -265,8 +270,8 @@ class AllocateProducerIdsResponse:
     kind: ClassVar[int] = AllocateProducerIdsRequest.kind + 1
     correlation: int
     error: int
-    start: int
-    length: int
+    start: int = -1
+    length: int = 0
 
 
 @dataclass(slots=True)
@@ -304,7 +309,7 @@ class ListReassignmentsResponse:
     kind: ClassVar[int] = ListReassignmentsRequest.kind + 1
     correlation: int
     error: int
-    partitions: tuple[tuple[str, int, tuple[int, ...], tuple[int, ...], tuple[int, ...]], ...]
+    partitions: tuple[tuple[str, int, tuple[int, ...], tuple[int, ...], tuple[int, ...]], ...] = ()
 
 
 @dataclass(slots=True)
