@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import Any, Final
 
 from clusters.node_port.storage import Batch
+from clusters.protocol.columns import METADATA_TOPIC, METADATA_TOPIC_ID, Parts
 from clusters.protocol.entities import Unreadable, built, request_type, response_type
 from clusters.protocol.record_batches import BatchHeader, encoded_batch_header
 from clusters.reference.codec.api import Api, Asked, Labels
@@ -29,7 +30,6 @@ from clusters.simulation.host import Channel
 from nemesis.simulated.parties import asked_as
 from nemesis.wire.apis import API_KEYS, FETCH, TAPED
 from nemesis.wire.decoding import reference
-from nemesis.wire.decoding.columns import METADATA_TOPIC, METADATA_TOPIC_ID, Parts
 from nemesis.wire.decoding.entities import Decoded, extracted
 from nemesis.wire.error_codes import name_by_code
 from nemesis.wire.frame import Frame, TopicNames

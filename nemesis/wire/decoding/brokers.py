@@ -12,8 +12,8 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
+from clusters.protocol.columns import Parts, failed, partition_items, topic_columns, uuid_text
 from clusters.protocol.controlled_states import ControlledState
-from nemesis.wire.decoding.columns import Parts, failed, partition_items, topic_columns, uuid_text
 from nemesis.wire.error_codes import name_by_code
 from nemesis.wire.rules import Direction
 

@@ -7,9 +7,15 @@ their coordinators and to partition leaders. ApiVersions and Produce are here, t
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from clusters.protocol.columns import (
+    Parts,
+    carried,
+    error_name,
+    failed,
+    partition_items,
+    topic_columns,
+)
 from nemesis.wire.apis import api_name
-from nemesis.wire.decoding.columns import Parts, carried, failed, partition_items, topic_columns
-from nemesis.wire.error_codes import error_name
 from nemesis.wire.rules import Direction
 
 __all__ = ["EXTRACTORS"]

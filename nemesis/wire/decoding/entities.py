@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
+from clusters.protocol.columns import Parts
 from clusters.protocol.entities import Unreadable, read, request_type, response_type
 from clusters.protocol.jute import JuteError
 from nemesis.wire.apis import API_KEYS, API_VERSIONS
@@ -19,7 +20,6 @@ from nemesis.wire.decoding import (
     quorum,
     reference,
 )
-from nemesis.wire.decoding.columns import Parts
 from nemesis.wire.frames import Header
 from nemesis.wire.rules import Direction
 from nemesis.wire.zookeeper.columns import content

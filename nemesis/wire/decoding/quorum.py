@@ -7,10 +7,7 @@ value (KIP-631: frame version, type and version, all varints): no release's defi
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
-from clusters.protocol.record_batches import scan_batches
-from clusters.protocol.records import records_of
-from clusters.protocol.varints import VarintError, read_unsigned
-from nemesis.wire.decoding.columns import (
+from clusters.protocol.columns import (
     METADATA_TOPIC,
     Parts,
     carried,
@@ -19,6 +16,9 @@ from nemesis.wire.decoding.columns import (
     topic_columns,
     uuid_text,
 )
+from clusters.protocol.record_batches import scan_batches
+from clusters.protocol.records import records_of
+from clusters.protocol.varints import VarintError, read_unsigned
 from nemesis.wire.rules import Direction
 
 __all__ = ["EXTRACTORS", "RECORD_TYPES", "record_types"]
