@@ -8,10 +8,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from kio.schema.index import api_key_map
-
-from clusters.protocol.api_keys import GIVEN_UP, OF_DRAFT
-from nemesis.wire.zookeeper.messages import KEYS
+from clusters.protocol.api_keys import GIVEN_UP, KEYS, OF_DRAFT
+from nemesis.wire.zookeeper.messages import KEYS as MESSAGE_KEYS
 
 __all__ = [
     "API_KEYS",
@@ -21,13 +19,7 @@ __all__ = [
     "api_name",
 ]
 
-API_KEYS: Final[Mapping[str, int]] = MappingProxyType(
-    {
-        "".join(part.capitalize() for part in name.split("_")): key
-        for key, name in api_key_map.items()
-    }
-    | {**GIVEN_UP, **OF_DRAFT, **KEYS}
-)
+API_KEYS: Final[Mapping[str, int]] = MappingProxyType({**KEYS, **MESSAGE_KEYS})
 """Keys by name."""
 
 _NAMES: Final = {key: name for name, key in API_KEYS.items()}
