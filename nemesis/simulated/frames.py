@@ -28,9 +28,9 @@ from clusters.reference.nodes.messages.data import FetchRequest, FetchResponse, 
 from clusters.reference.nodes.messages.quorum import MetadataFetchRequest, MetadataFetchResponse
 from clusters.simulation.host import Channel
 from nemesis.simulated.parties import asked_as
-from nemesis.wire.apis import API_KEYS, FETCH, TAPED
+from nemesis.wire.apis import API_KEYS, FETCH
 from nemesis.wire.decoding import reference
-from nemesis.wire.decoding.entities import Decoded, extracted
+from nemesis.wire.decoding.entities import TAPED, Decoded, extracted
 from nemesis.wire.error_codes import name_by_code
 from nemesis.wire.frame import Frame, TopicNames
 from nemesis.wire.frames import Header

@@ -8,15 +8,6 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from clusters.protocol.columns import Parts, failed, partition_items, uuid_text
-from clusters.protocol.rpcs.brokers import (
-    ALLOCATE_PRODUCER_IDS,
-    ALTER_PARTITION,
-    CONTROLLED_SHUTDOWN,
-    ISR_CHANGE,
-    METADATA_HEARTBEAT,
-)
-from clusters.protocol.rpcs.controllers import LEADER_AND_ISR, STOP_REPLICA, UPDATE_METADATA
-from nemesis.wire.decoding.tables import extractors
 from nemesis.wire.rules import Direction
 
 __all__ = ["EXTRACTORS"]
@@ -108,18 +99,6 @@ def _features(features: Any) -> str:
 
 
 EXTRACTORS: Final[Mapping[tuple[str, Direction], Callable[[Any], Parts]]] = {
-    **extractors(
-        (
-            ALLOCATE_PRODUCER_IDS,
-            ALTER_PARTITION,
-            CONTROLLED_SHUTDOWN,
-            ISR_CHANGE,
-            LEADER_AND_ISR,
-            METADATA_HEARTBEAT,
-            STOP_REPLICA,
-            UPDATE_METADATA,
-        )
-    ),
     ("BrokerRegistration", Direction.REQUEST): _registration_request,
     ("BrokerRegistration", Direction.RESPONSE): _registration_response,
     ("BrokerHeartbeat", Direction.REQUEST): _heartbeat_request,

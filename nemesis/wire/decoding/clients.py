@@ -15,9 +15,7 @@ from clusters.protocol.columns import (
     partition_items,
     topic_columns,
 )
-from clusters.protocol.rpcs.operators import ALTER_REASSIGNMENTS, ELECT_LEADERS, INIT_PRODUCER_ID
 from nemesis.wire.apis import api_name
-from nemesis.wire.decoding.tables import extractors
 from nemesis.wire.rules import Direction
 
 __all__ = ["EXTRACTORS"]
@@ -189,13 +187,6 @@ def _added(topics: Any) -> list[dict[str, Any]]:
 
 
 EXTRACTORS: Final[Mapping[tuple[str, Direction], Callable[[Any], Parts]]] = {
-    **extractors(
-        (
-            ALTER_REASSIGNMENTS,
-            ELECT_LEADERS,
-            INIT_PRODUCER_ID,
-        )
-    ),
     ("ApiVersions", Direction.REQUEST): _api_versions_request,
     ("ApiVersions", Direction.RESPONSE): _api_versions_response,
     ("CreateTopics", Direction.REQUEST): _create_topics_request,

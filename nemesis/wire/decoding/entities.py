@@ -13,19 +13,22 @@ from typing import Any, Final, Protocol
 from clusters.protocol.columns import Parts
 from clusters.protocol.entities import Unreadable, read, request_type, response_type
 from clusters.protocol.jute import JuteError
-from nemesis.wire.apis import API_KEYS, API_VERSIONS
+from clusters.protocol.rpcs.every import EVERY_RPC
+from nemesis.wire.apis import API_KEYS, API_VERSIONS, FETCH
 from nemesis.wire.decoding import (
     brokers,
     clients,
     quorum,
     reference,
 )
+from nemesis.wire.decoding.tables import extractors
 from nemesis.wire.frames import Header
 from nemesis.wire.rules import Direction
 from nemesis.wire.zookeeper.columns import content
 from nemesis.wire.zookeeper.messages import KEY_MIN, KEYS
 
 __all__ = [
+    "TAPED",
     "Decoded",
     "decoded",
     "entity_of",
@@ -61,6 +64,7 @@ class _Extractor(Protocol):
 
 
 _EXTRACTORS: Final[Mapping[tuple[str, Direction], _Extractor]] = {
+    **extractors(EVERY_RPC),
     **brokers.EXTRACTORS,
     **quorum.EXTRACTORS,
     **clients.EXTRACTORS,
@@ -68,6 +72,8 @@ _EXTRACTORS: Final[Mapping[tuple[str, Direction], _Extractor]] = {
 _BY_KEY: Final = {
     (API_KEYS[name], direction): extract for (name, direction), extract in _EXTRACTORS.items()
 }
+TAPED: Final = frozenset(key for key, _ in _BY_KEY) - {FETCH, API_KEYS["Produce"]}
+"""The APIs whose every frame is on the tape: all that are read, but for data."""
 
 
 def is_read(api: str) -> bool:

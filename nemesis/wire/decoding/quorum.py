@@ -19,14 +19,9 @@ from clusters.protocol.columns import (
 from clusters.protocol.record_batches import scan_batches
 from clusters.protocol.records import records_of
 from clusters.protocol.rpcs.quorum import (
-    BEGIN_QUORUM_EPOCH,
-    END_QUORUM_EPOCH,
-    FETCH_SNAPSHOT,
-    VOTE,
     leader_stated,
 )
 from clusters.protocol.varints import VarintError, read_unsigned
-from nemesis.wire.decoding.tables import extractors
 from nemesis.wire.rules import Direction
 
 __all__ = ["EXTRACTORS", "RECORD_TYPES", "record_types"]
@@ -132,14 +127,6 @@ def _failed(response: Any) -> Parts:
 
 
 EXTRACTORS: Final[Mapping[tuple[str, Direction], Callable[[Any], Parts]]] = {
-    **extractors(
-        (
-            BEGIN_QUORUM_EPOCH,
-            END_QUORUM_EPOCH,
-            FETCH_SNAPSHOT,
-            VOTE,
-        )
-    ),
     ("Fetch", Direction.REQUEST): _fetch_request,
     ("Fetch", Direction.RESPONSE): _fetch_response,
     ("AddRaftVoter", Direction.REQUEST): _voter_request,

@@ -11,15 +11,10 @@ from clusters.protocol.api_keys import KEYS
 from clusters.protocol.defined_entities import defined_versions
 from clusters.protocol.entities import request_type, response_type
 from clusters.protocol.rpc import ITSELF, Entry, Field, InLog, Inside, Rows, Rpc, Structures
-from clusters.protocol.rpcs import brokers, controllers, operators, quorum
+from clusters.protocol.rpcs.every import EVERY_RPC
 from history.cluster_schema import WIRE
 
-RPCS = {
-    one.name: one
-    for module in (brokers, controllers, operators, quorum)
-    for one in vars(module).values()
-    if isinstance(one, Rpc)
-}
+RPCS = {one.name: one for one in EVERY_RPC}
 
 
 def entity_types(rpc: Rpc, *, asks: bool) -> list[Any]:
