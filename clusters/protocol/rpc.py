@@ -12,24 +12,6 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any, Final, NamedTuple
 
-__all__ = [
-    "ITSELF",
-    "NEEDED",
-    "Entry",
-    "Field",
-    "InLog",
-    "Inside",
-    "Members",
-    "Rows",
-    "Rpc",
-    "Structures",
-    "Told",
-    "Way",
-    "Written",
-    "field",
-    "taped",
-]
-
 Columns = Mapping[str, Any]
 NEEDED: Final = object()
 """A field without a value that stands for it where a version lacks it."""
@@ -166,3 +148,20 @@ def taped(
 ) -> Field:
     """Return a field that is on the tape; `column` is its name if left out."""
     return Field(name, at or name, way, column=column or name, **missing)
+
+
+def rows(
+    name: str, at: str, topic: tuple[Field, ...], within: str, *entries: Entry, **more: Any
+) -> Field:
+    """Return the field of partitions (`Rows`)."""
+    return Field(name, at, Rows(topic, within, entries, **more))
+
+
+def structures(name: str, at: str, *entries: Entry) -> Field:
+    """Return the field of structures."""
+    return Field(name, at, Structures(entries))
+
+
+def in_log(*entries: Entry) -> InLog:
+    """Return the fields of the log's partition."""
+    return InLog("topics", entries)

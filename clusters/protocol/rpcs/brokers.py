@@ -17,22 +17,14 @@ from clusters.protocol.rpc import (
     Entry,
     Field,
     Members,
-    Rows,
     Rpc,
-    Structures,
     Told,
     Way,
     field,
+    rows,
+    structures,
     taped,
 )
-
-__all__ = [
-    "ALLOCATE_PRODUCER_IDS",
-    "ALTER_PARTITION",
-    "CONTROLLED_SHUTDOWN",
-    "ISR_CHANGE",
-    "METADATA_HEARTBEAT",
-]
 
 _STATES: Final = {int(state): state.name for state in ControlledState}
 _FENCED: Final = frozenset((ControlledState.INITIAL, ControlledState.INACTIVE))
@@ -69,7 +61,7 @@ def _partitions(*entries: Entry) -> Field:
         taped("recovering", "leader_recovery_state", Way.FLAG, column=_recovering),
     )
     topic = (field("topic_id", way=Way.TOPIC_ID),)
-    return field("items", "topics", Rows(topic, "partitions", (*shared, *entries)))
+    return rows("items", "topics", topic, "partitions", *shared, *entries)
 
 
 ALTER_PARTITION: Final = Rpc(
@@ -99,10 +91,11 @@ CONTROLLED_SHUTDOWN: Final = Rpc(
     ),
     answers=(
         _ERROR,
-        field(
+        structures(
             "remaining",
             "remaining_partitions",
-            Structures((taped("topic", "topic_name"), taped("partition", "partition_index"))),
+            taped("topic", "topic_name"),
+            taped("partition", "partition_index"),
         ),
     ),
 )
@@ -117,14 +110,6 @@ def _state(state: int) -> Mapping[str, Any]:
 
 
 _SENDER: Final = (taped("broker_id"), taped("incarnation_id", column="broker_epoch"))
-_CHANGES: Final = Structures(
-    (
-        taped("partition", "partition_index"),
-        taped("leader_epoch"),
-        taped("isr", "isr_nodes", Way.NUMBERS),
-        taped("incarnations", way=Way.NUMBERS, missing=(), column="isr_epochs"),
-    )
-)
 METADATA_HEARTBEAT: Final = Rpc(
     name="MetadataHeartbeat",
     asks=(*_SENDER, taped("target_state", column=_state)),
@@ -138,10 +123,17 @@ ISR_CHANGE: Final = Rpc(
     name="IsrChange",
     asks=(
         *_SENDER,
-        field(
+        structures(
             "topics",
-            way=Structures(
-                (taped("topic", "topic_name"), field("changes", "partitions", _CHANGES))
+            "topics",
+            taped("topic", "topic_name"),
+            structures(
+                "changes",
+                "partitions",
+                taped("partition", "partition_index"),
+                taped("leader_epoch"),
+                taped("isr", "isr_nodes", Way.NUMBERS),
+                taped("incarnations", way=Way.NUMBERS, missing=(), column="isr_epochs"),
             ),
         ),
     ),
@@ -149,14 +141,11 @@ ISR_CHANGE: Final = Rpc(
         taped("error", "top_level_error_code", Way.OWN_ERROR),
         taped("error_message", "top_level_error_message", column="detail"),
         # The partitions stand in the request alone, in the same order.
-        field(
+        structures(
             "results",
-            way=Structures(
-                (
-                    taped("error", "error_code", Way.OWN_ERROR),
-                    taped("words", "error_message", column="detail"),
-                )
-            ),
+            "results",
+            taped("error", "error_code", Way.OWN_ERROR),
+            taped("words", "error_message", column="detail"),
         ),
     ),
 )

@@ -14,15 +14,14 @@ from clusters.protocol.rpc import (
     Partitions,
     Rows,
     Rpc,
-    Structures,
     Told,
     Way,
     Written,
     field,
+    rows,
+    structures,
     taped,
 )
-
-__all__ = ["LEADER_AND_ISR", "STOP_REPLICA", "UPDATE_METADATA"]
 
 _INCREMENTAL: Final = 1
 _UNKNOWN: Final = 0
@@ -108,12 +107,14 @@ LEADER_AND_ISR: Final = Rpc(
     ),
     answers=(
         _ERROR,
-        field(
+        rows(
             "partitions",
             "topics",
-            Rows(
-                (_TOPIC_ID,), "partition_errors", (_INDEX, _ERROR), older=_flat("partition_errors")
-            ),
+            (_TOPIC_ID,),
+            "partition_errors",
+            _INDEX,
+            _ERROR,
+            older=_flat("partition_errors"),
         ),
     ),
 )
@@ -121,25 +122,25 @@ STOP_REPLICA: Final = Rpc(
     name="StopReplica",
     asks=(
         *_CONTROLLER,
-        field(
+        rows(
             "partitions",
             "topic_states",
-            Rows(
-                (_TOPIC,),
-                "partition_states",
-                (_INDEX, taped("leader_epoch"), taped("delete", "delete_partition")),
-                older=_stopped,
-            ),
+            (_TOPIC,),
+            "partition_states",
+            _INDEX,
+            taped("leader_epoch"),
+            taped("delete", "delete_partition"),
+            older=_stopped,
         ),
     ),
     answers=(
         _ERROR,
-        field(
+        structures(
             "partitions",
             "partition_errors",
-            Structures(
-                (taped("topic", "topic_name"), taped("partition", "partition_index"), _ERROR)
-            ),
+            taped("topic", "topic_name"),
+            taped("partition", "partition_index"),
+            _ERROR,
         ),
     ),
 )
@@ -152,27 +153,19 @@ UPDATE_METADATA: Final = Rpc(
             taped("partition_epoch", "zk_version"),
             field("offline", "offline_replicas", Way.NUMBERS),
         ),
-        field(
+        structures(
             "brokers",
             "live_brokers",
-            Structures(
-                (
-                    field("broker_id", "id"),
-                    field(
-                        "listeners",
-                        "endpoints",
-                        Structures(
-                            (
-                                field("listener"),
-                                field("host"),
-                                field("port"),
-                                field("security_protocol"),
-                            )
-                        ),
-                    ),
-                    field("rack"),
-                )
+            field("broker_id", "id"),
+            structures(
+                "listeners",
+                "endpoints",
+                field("listener"),
+                field("host"),
+                field("port"),
+                field("security_protocol"),
             ),
+            field("rack"),
         ),
         Told(_live),
     ),

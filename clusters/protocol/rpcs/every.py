@@ -6,8 +6,6 @@ from typing import Final
 from clusters.protocol.rpc import Rpc
 from clusters.protocol.rpcs import brokers, controllers, operators, quorum
 
-__all__ = ["EVERY_RPC"]
-
 _MODULES: Final[tuple[ModuleType, ...]] = (brokers, controllers, operators, quorum)
 EVERY_RPC: Final = tuple(
     one for module in _MODULES for one in vars(module).values() if isinstance(one, Rpc)

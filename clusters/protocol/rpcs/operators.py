@@ -3,9 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from clusters.protocol.rpc import ITSELF, Field, Rows, Rpc, Told, Way, Written, field, taped
-
-__all__ = ["ALTER_REASSIGNMENTS", "ELECT_LEADERS", "INIT_PRODUCER_ID"]
+from clusters.protocol.rpc import ITSELF, Field, Rpc, Told, Way, Written, field, rows, taped
 
 _UNCLEAN: Final = 1
 _ERROR: Final = taped("error", "error_code", Way.ERROR)
@@ -25,26 +23,25 @@ def _election(request: Any) -> Mapping[str, Any]:
 ALTER_REASSIGNMENTS: Final = Rpc(
     name="AlterPartitionReassignments",
     asks=(
-        field(
+        rows(
             "moves",
             "topics",
-            Rows(
-                (field("topic", "name"),),
-                "partitions",
-                (_INDEX, taped("replicas", way=Way.NUMBERS_OR_NONE, column=_replicas)),
-            ),
+            (field("topic", "name"),),
+            "partitions",
+            _INDEX,
+            taped("replicas", way=Way.NUMBERS_OR_NONE, column=_replicas),
         ),
     ),
     answers=(
         _ERROR,
-        field(
+        rows(
             "moves",
             "responses",
-            Rows(
-                (field("topic", "name"),),
-                "partitions",
-                (_INDEX, _ERROR, taped("words", "error_message", Way.NAME, column="detail")),
-            ),
+            (field("topic", "name"),),
+            "partitions",
+            _INDEX,
+            _ERROR,
+            taped("words", "error_message", Way.NAME, column="detail"),
         ),
     ),
 )
@@ -57,26 +54,25 @@ ELECT_LEADERS: Final = Rpc(
             Written(lambda kind: kind == _UNCLEAN, lambda unclean: _UNCLEAN if unclean else 0),
         ),
         Told(_election),
-        field(
+        rows(
             "partitions",
             "topic_partitions",
-            Rows((field("topic"),), "partitions", (field("partition", ITSELF),), nullable=True),
+            (field("topic"),),
+            "partitions",
+            field("partition", ITSELF),
+            nullable=True,
         ),
     ),
     answers=(
         _ERROR,
-        field(
+        rows(
             "partitions",
             "replica_election_results",
-            Rows(
-                (field("topic"),),
-                "partition_result",
-                (
-                    field("partition", "partition_id"),
-                    _ERROR,
-                    Field("", "error_message", column="detail"),
-                ),
-            ),
+            (field("topic"),),
+            "partition_result",
+            field("partition", "partition_id"),
+            _ERROR,
+            Field("", "error_message", column="detail"),
         ),
     ),
 )

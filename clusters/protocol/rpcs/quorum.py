@@ -7,9 +7,7 @@ would lead in this epoch.
 from collections.abc import Mapping
 from typing import Any, Final
 
-from clusters.protocol.rpc import Field, InLog, Inside, Rpc, Told, Way, Written, field, taped
-
-__all__ = ["BEGIN_QUORUM_EPOCH", "END_QUORUM_EPOCH", "FETCH_SNAPSHOT", "VOTE", "leader_stated"]
+from clusters.protocol.rpc import Field, Inside, Rpc, Told, Way, Written, field, in_log, taped
 
 _BYTES_MAX: Final = 1 << 26
 _VOTER: Final = Field("", "voter_id", column="broker_id")
@@ -50,42 +48,36 @@ VOTE: Final = Rpc(
     name="Vote",
     asks=(
         _VOTER,
-        InLog(
-            "topics",
-            (
-                taped("epoch", "replica_epoch", column="leader_epoch"),
-                taped("candidate_id", "replica_id", column="leader_id"),
-                field("last_epoch", "last_offset_epoch"),
-                field("end_offset", "last_offset"),
-                Told(_log_end),
-            ),
+        in_log(
+            taped("epoch", "replica_epoch", column="leader_epoch"),
+            taped("candidate_id", "replica_id", column="leader_id"),
+            field("last_epoch", "last_offset_epoch"),
+            field("end_offset", "last_offset"),
+            Told(_log_end),
         ),
     ),
     answers=(
         _SHOWN_ERROR,
-        InLog(
-            "topics",
-            (
-                _SHOWN_ERROR,
-                *_LEADER,
-                taped(
-                    "granted",
-                    "vote_granted",
-                    column=lambda granted: {"detail": "granted" if granted else "refused"},
-                ),
+        in_log(
+            _SHOWN_ERROR,
+            *_LEADER,
+            taped(
+                "granted",
+                "vote_granted",
+                column=lambda granted: {"detail": "granted" if granted else "refused"},
             ),
         ),
     ),
 )
 BEGIN_QUORUM_EPOCH: Final = Rpc(
     name="BeginQuorumEpoch",
-    asks=(_VOTER, InLog("topics", _LEADER)),
-    answers=(_SHOWN_ERROR, InLog("topics", (_SHOWN_ERROR, *_LEADER))),
+    asks=(_VOTER, in_log(*_LEADER)),
+    answers=(_SHOWN_ERROR, in_log(_SHOWN_ERROR, *_LEADER)),
 )
 END_QUORUM_EPOCH: Final = Rpc(
     name="EndQuorumEpoch",
-    asks=(InLog("topics", (*_LEADER, field("successors", "preferred_successors", Way.NUMBERS))),),
-    answers=(_SHOWN_ERROR, InLog("topics", (_SHOWN_ERROR, *_LEADER))),
+    asks=(in_log(*_LEADER, field("successors", "preferred_successors", Way.NUMBERS)),),
+    answers=(_SHOWN_ERROR, in_log(_SHOWN_ERROR, *_LEADER)),
 )
 FETCH_SNAPSHOT: Final = Rpc(
     name="FetchSnapshot",
@@ -96,29 +88,23 @@ FETCH_SNAPSHOT: Final = Rpc(
             "max_bytes",
             Written(lambda value: value, lambda value: min(value, _BYTES_MAX)),
         ),
-        InLog(
-            "topics",
-            (
-                taped("epoch", "current_leader_epoch", column="leader_epoch"),
-                Inside("snapshot_id", (field("end_offset"), field("snapshot_epoch", "epoch"))),
-                field("position"),
-                Told(_snapshot_asked),
-            ),
+        in_log(
+            taped("epoch", "current_leader_epoch", column="leader_epoch"),
+            Inside("snapshot_id", (field("end_offset"), field("snapshot_epoch", "epoch"))),
+            field("position"),
+            Told(_snapshot_asked),
         ),
     ),
     answers=(
         _SHOWN_ERROR,
-        InLog(
-            "topics",
-            (
-                _ERROR,
-                Inside("current_leader", (field("epoch", "leader_epoch"), field("leader_id"))),
-                Told(leader_stated),
-                field("size"),
-                field("position"),
-                field("piece", "unaligned_records", Written(bytes, lambda value: value or b"")),
-                Told(_snapshot_given),
-            ),
+        in_log(
+            _ERROR,
+            Inside("current_leader", (field("epoch", "leader_epoch"), field("leader_id"))),
+            Told(leader_stated),
+            field("size"),
+            field("position"),
+            field("piece", "unaligned_records", Written(bytes, lambda value: value or b"")),
+            Told(_snapshot_given),
         ),
     ),
 )

@@ -45,8 +45,6 @@ from clusters.reference.codec.layout import (
     number,
 )
 
-__all__ = ["between_nodes", "in_log", "log_partition"]
-
 _Into = Mapping[str, type]
 """The dataclasses of a message's items, by their fields' names; all others are tuples."""
 

@@ -22,8 +22,6 @@ from clusters.protocol.rpc import (
 from nemesis.wire.error_codes import name_by_code
 from nemesis.wire.rules import Direction
 
-__all__ = ["extractors"]
-
 _Columns = dict[str, Any]
 _Items = list[Mapping[str, Any]]
 _Taker = Callable[[Any, _Columns, _Items], None]
