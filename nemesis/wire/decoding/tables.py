@@ -134,7 +134,9 @@ def _structures(at: str, way: Structures) -> _Taker | None:
     if not any(_taker(one) for one in way.fields):
         return None
     inner = _all_of(way.fields)
-    nested = any(isinstance(one, Field) and isinstance(one.way, Structures) for one in way.fields)
+    nested = any(
+        isinstance(one, Field) and isinstance(one.way, Structures | Rows) for one in way.fields
+    )
 
     def take(entity: Any, _: _Columns, items: _Items) -> None:
         for one in getattr(entity, at):
