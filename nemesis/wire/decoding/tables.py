@@ -3,8 +3,6 @@
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, assert_never
 
-from kio.schema.errors import ErrorCode
-
 from clusters.protocol.columns import Parts, error_name, partition_items
 from clusters.protocol.rpc import (
     Entry,
@@ -91,16 +89,21 @@ def _of_field(entry: Field) -> _Taker | None:
 def _column(
     entry: Field, column: str | Callable[[Any], Mapping[str, Any]], way: Way | Written
 ) -> _Taker:
+    at = entry.at
+    if callable(column):
+
+        def update(entity: Any, columns: _Columns, _: _Items) -> None:
+            value = getattr(entity, at, _ABSENT)
+            if value is not _ABSENT:
+                columns.update(column(value))
+
+        return update
     shown = _SHOWN.get(way, _as_it_is) if isinstance(way, Way) else _as_it_is
 
     def take(entity: Any, columns: _Columns, _: _Items) -> None:
-        value = getattr(entity, entry.at, _ABSENT)
-        if value is _ABSENT:
-            return
-        if callable(column):
-            columns.update(column(value))
-        elif value is not None:
-            columns[column] = shown(value)
+        value = getattr(entity, at, None)
+        if value is not None:
+            columns[column] = value if shown is _as_it_is else shown(value)
 
     return take
 
@@ -152,12 +155,8 @@ def _as_it_is(value: Any) -> Any:
     return value
 
 
-def _error(code: ErrorCode) -> str:
-    return error_name(code)
-
-
 _SHOWN: Final[Mapping[Way, Callable[[Any], Any]]] = {
     Way.NUMBERS: list,
-    Way.ERROR: _error,
+    Way.ERROR: error_name,
     Way.OWN_ERROR: name_by_code,
 }
