@@ -9,6 +9,7 @@ from harness.metamorphic.planted_rows import Row, change_one, edited, is_same, o
 
 __all__ = [
     "change_log",
+    "change_record",
     "change_undone",
     "creation_undone",
     "election_of_another",
@@ -19,6 +20,7 @@ __all__ = [
     "min_isr_raised",
     "never_unfenced",
     "producer_ids_again",
+    "records_of",
     "registered_twice",
     "removal_undone",
     "term_back",
@@ -43,7 +45,7 @@ def change_log(
     )
 
 
-def _records(run: CopiedRun, *types: str) -> list[Row]:
+def records_of(run: CopiedRun, *types: str) -> list[Row]:
     """Return the records of these types, without what snapshots have, by offset."""
     rows = run.table("metadata_log").to_pylist() if run.has("metadata_log") else []
     told = {
@@ -54,7 +56,7 @@ def _records(run: CopiedRun, *types: str) -> list[Row]:
     return sorted(told.values(), key=lambda row: row["metadata_offset"])
 
 
-def _change_records(
+def change_record(
     run: CopiedRun, draw: Random, rows: list[Row], news: Callable[[Row], Row]
 ) -> bool:
     """Change one of these records in every copy of it."""
@@ -140,10 +142,10 @@ def never_unfenced(run: CopiedRun, draw: Random) -> bool:
     """A broker was never unfenced, by the log, and yet it is let into ISRs and elected."""
     rows = [
         row
-        for row in _records(run, "BrokerRegistrationChangeRecord", "UnfenceBrokerRecord")
+        for row in records_of(run, "BrokerRegistrationChangeRecord", "UnfenceBrokerRecord")
         if row["fenced"] is False and not on_zookeeper(run)
     ]
-    return _change_records(run, draw, rows, lambda _row: {"fenced": True})
+    return change_record(run, draw, rows, lambda _row: {"fenced": True})
 
 
 def min_isr_raised(run: CopiedRun, draw: Random) -> bool:
@@ -152,16 +154,16 @@ def min_isr_raised(run: CopiedRun, draw: Random) -> bool:
     topics = {key.rpartition("-")[0] for key in run.manifest.keys if not on_zookeeper(run)}
     rows = [
         row
-        for row in _records(run, "ConfigRecord")
+        for row in records_of(run, "ConfigRecord")
         if row["name"] == "min.insync.replicas" and row["topic"] in topics
     ]
-    return _change_records(run, draw, rows, lambda _row: {"value": "9"})
+    return change_record(run, draw, rows, lambda _row: {"value": "9"})
 
 
 def registered_twice(run: CopiedRun, draw: Random) -> bool:
     """Two registrations of brokers have one broker epoch."""
-    rows = _records(run, "RegisterBrokerRecord")
-    return _change_records(
+    rows = records_of(run, "RegisterBrokerRecord")
+    return change_record(
         run, draw, rows[1:], lambda row: {"broker_epoch": _before(rows, row)["broker_epoch"]}
     )
 
@@ -172,14 +174,14 @@ def _before(rows: list[Row], row: Row) -> Row:
 
 def producer_ids_again(run: CopiedRun, draw: Random) -> bool:
     """A block of producer ids is given out a second time, by the log."""
-    rows = _records(run, "ProducerIdsRecord")
-    return _change_records(run, draw, rows[1:], lambda row: {"value": _before(rows, row)["value"]})
+    rows = records_of(run, "ProducerIdsRecord")
+    return change_record(run, draw, rows[1:], lambda row: {"value": _before(rows, row)["value"]})
 
 
 def id_again(run: CopiedRun, draw: Random) -> bool:
     """A topic is created with the id of an earlier one."""
-    rows = _records(run, "TopicRecord")
-    return _change_records(
+    rows = records_of(run, "TopicRecord")
+    return change_record(
         run, draw, rows[1:], lambda row: {"topic_id": _before(rows, row)["topic_id"]}
     )
 
@@ -187,22 +189,22 @@ def id_again(run: CopiedRun, draw: Random) -> bool:
 def removal_undone(run: CopiedRun, draw: Random) -> bool:
     """The deletion of a topic was acknowledged, and the topic lives on in the log."""
     written = _acknowledged(run, "delete-topic")
-    names = {row["topic_id"]: row["topic"] for row in _records(run, "TopicRecord")}
+    names = {row["topic_id"]: row["topic"] for row in records_of(run, "TopicRecord")}
     rows = [
         row
-        for row in _records(run, "RemoveTopicRecord")
+        for row in records_of(run, "RemoveTopicRecord")
         if (row["topic"] or names.get(row["topic_id"])) in written
     ]
-    return _change_records(run, draw, rows, _emptied)
+    return change_record(run, draw, rows, _emptied)
 
 
 def creation_undone(run: CopiedRun, draw: Random) -> bool:
     """A topic's setting was acknowledged, and the log never had it."""
     written = _acknowledged(run, "alter-config")
     rows = [
-        row for row in _records(run, "ConfigRecord") if row["value"] and row["topic"] in written
+        row for row in records_of(run, "ConfigRecord") if row["value"] and row["topic"] in written
     ]
-    return _change_records(run, draw, rows, _emptied)
+    return change_record(run, draw, rows, _emptied)
 
 
 def _acknowledged(run: CopiedRun, f: str) -> set[str]:
@@ -230,12 +232,12 @@ def election_of_another(run: CopiedRun, draw: Random) -> bool:
     """Another controller was elected than the one that said so in that epoch."""
     rows: list[Row] = run.table("quorum_claims").to_pylist() if run.has("quorum_claims") else []
     claimed = {row["controller_epoch"] for row in rows}
-    elections = _records(run, "LeaderChangeMessage")
+    elections = records_of(run, "LeaderChangeMessage")
     others = {row["leader"] for row in elections}
 
     def another(row: Row) -> dict[str, Any]:
         return {"leader": draw.choice(sorted({*others, 99} - {row["leader"]}))}
 
-    return _change_records(
+    return change_record(
         run, draw, [row for row in elections if row["controller_epoch"] in claimed], another
     )
