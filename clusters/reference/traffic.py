@@ -13,26 +13,14 @@ The shell of a process dials by this, and the wire of a simulated cluster tells 
 are behind one another.
 """
 
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Iterable, Mapping
 
-from clusters.reference.codec.api import Traffic
+from clusters.reference.codec.api import Api, Traffic
 from clusters.reference.codec.broker_apis import DIALECT
-from clusters.reference.codec.codec import kraft_apis
-from clusters.reference.codec.zk_apis import ZK_BROKER_APIS
 
-__all__ = ["NEGOTIATED", "traffic_of"]
-
-_APIS: Final = (*kraft_apis(voters=()), *ZK_BROKER_APIS)
-_TRAFFIC: Final = {one.kind: one.traffic for one in _APIS} | dict.fromkeys(
-    DIALECT, Traffic.HEARTBEATS
-)
-NEGOTIATED: Final[Mapping[str, int]] = {
-    one.traffic: one.kind for one in _APIS if one.lowered is not None
-}
-"""The requests whose versions are asked for before anything else, by their traffic."""
+__all__ = ["traffic_by_kind"]
 
 
-def traffic_of(kind: int) -> str:
-    """Return the traffic of a kind of request between nodes."""
-    return _TRAFFIC.get(kind, Traffic.FORWARDED)
+def traffic_by_kind(apis: Iterable[Api]) -> Mapping[int, str]:
+    """Return the traffic of each kind of request, of these APIs and of the dialect."""
+    return {one.kind: one.traffic for one in apis} | dict.fromkeys(DIALECT, Traffic.HEARTBEATS)

@@ -26,6 +26,7 @@ from clusters.reference.codec.identifiers import id_of_text, text_of
 from clusters.reference.codec.zk_apis import ZK_APIS
 from clusters.reference.nodes.messages.data import FetchRequest, FetchResponse, ProduceRequest
 from clusters.reference.nodes.messages.quorum import MetadataFetchRequest, MetadataFetchResponse
+from clusters.reference.traffic import traffic_by_kind
 from clusters.simulation.host import Channel
 from nemesis.simulated.parties import asked_as
 from nemesis.wire.apis import API_KEYS, FETCH
@@ -40,6 +41,7 @@ from nemesis.wire.rules import Link as WireLink
 __all__ = [
     "API_NAMES",
     "TAPED_KINDS",
+    "TRAFFIC",
     "MessageFrame",
     "direction_of",
     "frame_of",
@@ -51,6 +53,8 @@ _LENGTH_BYTES: Final = 4
 _ALL: Final = (*ZK_APIS, *kraft_apis(voters=()))
 _APIS: Final[Mapping[int, Api]] = {one.kind: one for one in reversed(_ALL)}
 """By kind; of two with messages of one kind (Metadata, DescribeCluster) the first."""
+TRAFFIC: Final = traffic_by_kind(_APIS.values())
+"""The traffic of each request between nodes, by its kind."""
 API_NAMES: Final[Mapping[int, str]] = {kind: one.name for kind, one in _APIS.items()} | DIALECT
 """Kafka's name of each request, by its kind."""
 _KEYS: Final = {kind: API_KEYS[name] for kind, name in API_NAMES.items()}

@@ -45,6 +45,7 @@ from clusters.reference.codec.write_apis import WRITE_APIS
 from clusters.reference.nodes.errors import Error
 from clusters.reference.nodes.messages.client import ApiVersionsResponse
 from clusters.reference.nodes.messages.data import FetchRequest, ProduceRequest
+from clusters.reference.traffic import traffic_by_kind
 
 __all__ = ["Codec", "Incoming", "Outgoing", "correlation_of", "kraft_apis"]
 
@@ -124,6 +125,8 @@ class Codec:
         self._wall_offset_ns = wall_offset_ns
         self._by_key = {door: {one.key: one for one in apis if door in one.doors} for door in Door}
         self._by_kind = {one.kind: one for one in apis if one.ask is not None}
+        self._traffic = traffic_by_kind(apis)
+        self._negotiated = {one.traffic: one.kind for one in apis if one.lowered is not None}
 
     def incoming(self, door: Door, frame: bytes, *, correlation: int) -> Incoming:
         """A request's frame, without its length, as a message with this correlation.
@@ -171,6 +174,14 @@ class Codec:
         kind = request_type(api.key, version)
         frame = request_frame(kind, values, correlation_id=correlation_id, client_id=client_id)
         return Outgoing(frame, version)
+
+    def traffic_of(self, kind: int) -> str:
+        """Return the traffic over which a kind of request is asked."""
+        return self._traffic[kind]
+
+    def negotiated(self, traffic: str) -> int | None:
+        """Return the kind whose versions are asked for before anything else in this traffic."""
+        return self._negotiated.get(traffic)
 
     def asking_versions(self, *, correlation_id: int, client_id: str) -> bytes:
         """The frame by which another node is asked what it offers."""
