@@ -186,6 +186,7 @@ PLANTED: Final = (
         "fencing-too-early",
         "fencing-too-late",
         "illegal-transition",
+        "ineligible-member",
     ),
     _plant("unfenced-behind", planted_life_cycle.unfenced_behind, "unfenced-too-early"),
     _plant("refused-and-running", planted_life_cycle.refused_and_running, "refused-but-running"),

@@ -17,29 +17,33 @@ __all__ = [
 ]
 
 _FENCED: Final = ("BrokerRegistrationChangeRecord", "FenceBrokerRecord")
-_SOON_MS: Final = 3_000
+_SOON_MS: Final = 10_000
+_LONG_MS: Final = 20_000
 
 
 def _fencings(run: CopiedRun) -> list[Row]:
     """Return the records by which a controller fenced a broker that was silent for some time.
 
-    A broker that comes back soon is fenced as it registers, and one that leaves asks for it.
+    A broker that comes back soon is fenced as it registers, and one that leaves asks for it. Behind
+    those at the end of the log nothing shows that the controller lived on.
     """
     if on_zookeeper(run):
         return []
     changes = records_of(run, *_FENCED)
     left = {row["broker_epoch"] for row in changes if row["in_controlled_shutdown"]}
-    registered_ms: dict[int, list[int]] = defaultdict(list)
-    for row in records_of(run, "RegisterBrokerRecord"):
-        registered_ms[row["broker_id"]].append(row["timestamp_ms"])
+    back_ms: dict[int, list[int]] = defaultdict(list)
+    for row in (*records_of(run, "RegisterBrokerRecord", "UnfenceBrokerRecord"), *changes):
+        if row["type"] == "RegisterBrokerRecord" or row["fenced"] is False:
+            back_ms[row["broker_id"]].append(row["timestamp_ms"])
+    end_ms = max((row["timestamp_ms"] for row in rows_of(run, "metadata_log")), default=0)
     return [
         row
         for row in changes
         if row["fenced"] is True
+        and row["timestamp_ms"] + _LONG_MS < end_ms
         and row["broker_epoch"] not in left
         and not any(
-            0 <= time_ms - row["timestamp_ms"] < _SOON_MS
-            for time_ms in registered_ms[row["broker_id"]]
+            0 <= time_ms - row["timestamp_ms"] < _SOON_MS for time_ms in back_ms[row["broker_id"]]
         )
     ]
 
