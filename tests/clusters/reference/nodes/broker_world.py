@@ -4,7 +4,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from node_world import CLOSED, CLUSTER, NodeWorld
+from stage import CLOSED, CLUSTER, NodeWorld
 
 from clusters.node_port.storage import Batch, PartitionKey
 from clusters.reference.nodes.broker import BrokerNode

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from broker_world import World, batch, copied, ready, without
-from node_world import CLOSED, formatted
+from stage import CLOSED, formatted
 
 from clusters.node_port.effects import CLOSE, SEND
 from clusters.node_port.storage import CLEAN_STOP, HIGH_WATERMARKS

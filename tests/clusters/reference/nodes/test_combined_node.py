@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from broker_world import World, batch, configured
-from node_world import NodeWorld
+from stage import NodeWorld
 
 from clusters.reference.nodes.broker import BrokerNode
 from clusters.reference.nodes.combined import CombinedNode

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from desk import registration
-from node_world import CLOSED, CLUSTER, NodeWorld
+from stage import CLOSED, CLUSTER, NodeWorld
 
 from clusters.node_port.storage import META_PROPERTIES, MetaProperties
 from clusters.reference.nodes.configuration import MS, Configuration, S

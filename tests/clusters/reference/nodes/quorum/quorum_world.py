@@ -8,7 +8,7 @@ from functools import partial
 from random import Random
 from typing import Any
 
-from node_world import NodeWorld
+from stage import NodeWorld
 
 from clusters.node_port.alarm import Alarm
 from clusters.node_port.effects import START, TICK, TICK_NS, Effects
