@@ -157,6 +157,8 @@ class SimulatedConnections:
         session, messages = self._present.get(place, _NONE)
         if session is None or messages is None:
             return None
+        if messages.unanswered.get(open_key(message)) is message:
+            return session  # It was open already, and waited where its link was blocked.
         pipelined = message.kind in _MANY if of_client else place[1] == Traffic.FORWARDED
         if not pipelined and messages.repeats(message.kind):
             del self._present[place]

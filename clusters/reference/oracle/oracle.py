@@ -94,7 +94,6 @@ class Oracle:
         elif kind == _HEARTBEAT_ANSWER:
             self._add(now, source, self.leases.heartbeat_answered(source, target, message))
         elif kind == _ALTER:
-            self.leases.proposed(source, message)
             self._add(now, source, self.kept.proposed(source, message))
         elif kind == _ALTER_ANSWER:
             self._add(now, source, self.leases.proposal_answered(source, target, message))
@@ -117,6 +116,8 @@ class Oracle:
             self._add(now, node, self.kept.leads(node, note[2], note[3]))
         elif subject == notes.TRUNCATED:
             self._add(now, node, self.kept.truncated(node, note[2]))
+        elif subject == notes.PROPOSED:
+            self.leases.proposed(node, *note[2:6])
         elif subject == notes.READ_BEGAN:
             self.shown.read_began(node, note[2])
         elif subject == notes.READ_METADATA:
