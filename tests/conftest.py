@@ -13,6 +13,7 @@ from hypothesis import settings
 
 from clusters.hosts.docker.daemon import connected
 from clusters.provision.java import find_java
+from harness.run.lock import WAIT_VARIABLE
 from history.failure import HarnessError
 
 # How long an example takes says more of the machine than of the code. Hypothesis would draw the
@@ -24,9 +25,14 @@ for name, examples in {"quick": 10, "long": 10_000}.items():
 settings.load_profile("fencepost")
 
 
+OTHER_RUNS_S = 3000
+"""Runs of tests wait for others on the machine as long as an hour's storm takes, nearly."""
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
-    """Draw the seed before Hypothesis and xdist read it."""
+    """Draw the seed before Hypothesis and xdist read it, and let runs wait for each other."""
+    os.environ.setdefault(WAIT_VARIABLE, str(OTHER_RUNS_S))
     if config.option.hypothesis_seed is None:
         config.option.hypothesis_seed = f"{datetime.now(UTC):%Y%m%d}"
 

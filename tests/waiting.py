@@ -1,13 +1,14 @@
-"""Waits of tests for what real nodes do: for a condition, within a bound."""
+"""Waits of tests for what real nodes do, within a bound; and how not to wait for their end."""
 
 import time
 from collections.abc import Callable
 from typing import Protocol
 
 from clusters.port import NodeName
+from clusters.processes.cluster import ProcessCluster
 from history.failure import HarnessError
 
-__all__ = ["leading", "until"]
+__all__ = ["kill_all", "leading", "until"]
 
 
 def until(claim: Callable[[], bool], *, timeout_s: float = 60.0, every_s: float = 0.005) -> bool:
@@ -49,3 +50,9 @@ def leading(cluster: Led) -> NodeName:
 
     assert until(leads)
     return found[0]
+
+
+def kill_all(cluster: ProcessCluster) -> None:
+    """Kill every node: a cluster that a test is done with need not take its leave."""
+    for node in cluster.nodes:
+        cluster.kill_node(node)

@@ -7,6 +7,8 @@ the port to no outgoing connection, and refuses a connection while the server is
 """
 
 import socket
+from collections.abc import Iterable
+from contextlib import suppress
 from typing import Final
 
 from history.failure import HarnessError, UsageError
@@ -37,6 +39,19 @@ class ReservedPorts:
         except BaseException:
             self.close()
             raise
+
+    def hold(self, ports: Iterable[int]) -> None:
+        """Reserve ports of servers that have ended, as far as no other process uses them.
+
+        Unlike `take`, also while connections of these servers wait for their end (TIME_WAIT), and
+        therefore beside another run that has reserved the same.
+        """
+        for port in ports:
+            held = socket.socket()
+            held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            self._sockets.append(held)
+            with suppress(OSError):
+                held.bind((self._address, port))
 
     def close(self) -> None:
         """Give all ports back. Idempotent."""

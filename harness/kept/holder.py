@@ -3,8 +3,9 @@
 It starts the nodes once more, by the commands and the configuration with which the run started them
 last, and as their disks were then. Each stands in a copy of its directory below `kept/`, so that
 nothing that the run was judged on changes; the paths in its files follow, and the addresses of the
-proxy give way to those behind it. Ports stay as they were, since the log of a quorum names them;
-they are not reserved, since connections of the run that wait for their end (TIME_WAIT) forbid it.
+proxy give way to those behind it. Ports stay as they were, since the log of a quorum names them.
+Nothing holds them between the run and this process, which takes those that are free from its start
+on: a JVM needs seconds until it binds its own, and may have to be started again.
 
 Like any harness it holds the machine's lock, and is the one for which a warden keeps the nodes: if
 it is killed, they end. On its end by time or by a signal it removes what it copied.
@@ -23,6 +24,7 @@ import sys
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -32,6 +34,7 @@ from clusters.abilities import NodeStart
 from clusters.hosts.disk import copy_directory
 from clusters.hosts.local import LocalProcess
 from clusters.hosts.place import DATA, LOG, LOOPBACK
+from clusters.hosts.ports import ReservedPorts
 from clusters.hosts.process import harness_mark
 from clusters.hosts.warden import Warden
 from clusters.port import NodeName, NodeState
@@ -67,7 +70,10 @@ def main() -> None:
     try:
         starts = read_starts(run)
         assert starts is not None, "refused before"
-        with only_run(cache_dir(), what=what, alongside=ALONGSIDE in more):
+        alone = only_run(cache_dir(), what=what, alongside=ALONGSIDE in more)
+        with alone, closing(ReservedPorts(LOOPBACK)) as ports:
+            _refuse_taken_ports(run, starts.nodes)
+            ports.hold(port for one in starts.nodes for port in one.ports)
             _keep(run, starts, for_s=float(seconds), ended=ended)
     except HarnessError as error:
         _tell(error=str(error), usage=isinstance(error, UsageError))
@@ -86,7 +92,6 @@ def _tell(**said: object) -> bool:
 
 def _keep(run: RunDirectory, starts: RunStarts, *, for_s: float, ended: threading.Event) -> None:
     """Start the nodes, say so, and end them at their time, or when they have ended themselves."""
-    _refuse_taken_ports(run, starts.nodes)
     try:
         run.kept.mkdir()
     except OSError as error:

@@ -1,7 +1,8 @@
 """The machine's run lock: one run of processes at a time.
 
 Two clusters on the same cores starve each other's heartbeats, and both verdicts suffer. So a second
-run on the machine is refused with the first one's place, unless `--alongside` lets it go on.
+run on the machine is refused with the first one's place, unless `--alongside` lets it go on, or
+FENCEPOST_WAIT_S lets it wait for so many seconds.
 """
 
 import json
@@ -18,7 +19,10 @@ from harness.scenario.options import RunOptions
 from harness.scenario.scenario import Scenario
 from history.failure import UsageError
 
-__all__ = ["alone", "only_run", "refuse_beside_another"]
+__all__ = ["WAIT_VARIABLE", "alone", "only_run", "refuse_beside_another"]
+
+WAIT_VARIABLE: Final = "FENCEPOST_WAIT_S"
+"""The seconds for which a run waits until another one has ended; by default it is refused."""
 
 _WAY_OUT: Final = "wait for it, or pass --alongside (they will compete for the machine)"
 
@@ -41,7 +45,7 @@ def refuse_beside_another(scenario: Scenario, *, alongside: bool) -> None:
 def only_run(
     directory: Path, *, what: str, alongside: bool, way_out: str = _WAY_OUT
 ) -> Iterator[None]:
-    """Hold the run lock in `directory`; raise UsageError, with the way out, if another holds it."""
+    """Hold the run lock in `directory`; raise UsageError, with the way out, if another keeps it."""
     if alongside:
         yield
         return
@@ -49,7 +53,7 @@ def only_run(
     holder = directory / "run.json"
     lock = FileLock(directory / "run.lock")
     try:
-        lock.acquire(timeout=0)
+        lock.acquire(timeout=_wait_s())
     except Timeout:
         raise UsageError(f"another run is under way: {_holder(holder)}; {way_out}") from None
     try:
@@ -58,6 +62,14 @@ def only_run(
     finally:
         holder.unlink(missing_ok=True)
         lock.release()
+
+
+def _wait_s() -> float:
+    text = os.environ.get(WAIT_VARIABLE, "0")
+    try:
+        return max(0.0, float(text))
+    except ValueError:
+        raise UsageError(f"{WAIT_VARIABLE} must be a number of seconds, found {text!r}") from None
 
 
 def _holder(path: Path) -> str:

@@ -1,14 +1,16 @@
-"""One Spark session for the tests of the checkers, and every proof held to its rule."""
+"""Where the checks of a test run, and every proof held to its rule."""
 
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from proving import assert_told
+from shipped_tasks import ShippedTasks
 
 from checkers.proof import Proof
 from checkers.runner.session import spark_session
 from checkers.runner.spark_tasks import SparkTasks
+from checkers.runner.tasks import TaskSession
 from clusters.provision.java import find_java, spark_java_home
 
 
@@ -17,6 +19,15 @@ def spark() -> Iterator[SparkTasks]:
     session = spark_session(java_home=spark_java_home(find_java()), master="local[2]")
     yield SparkTasks(session)
     session.stop()
+
+
+@pytest.fixture
+def tasks(request: pytest.FixtureRequest) -> TaskSession:
+    """Spark for a test that is marked so, this process for all others."""
+    if request.node.get_closest_marker("spark") is None:
+        return ShippedTasks()
+    session: TaskSession = request.getfixturevalue("spark")
+    return session
 
 
 @pytest.fixture(scope="module", autouse=True)

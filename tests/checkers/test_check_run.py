@@ -24,8 +24,6 @@ from history.run_directory import RunDirectory
 from history.seal import note_digests
 from history.writer import bucket_file, bucket_of
 
-pytestmark = pytest.mark.spark
-
 _SMALL = HistoryRecipe(sends=3000)
 _LYING = HistoryRecipe(sends=3000, lies=("lost-write", "duplicate"))
 _TWO = {name: KEY_CHECKS[name] for name in ("inconsistent-offset", "duplicate")}
@@ -53,14 +51,15 @@ def _run(tmp_path: Path, recipe: HistoryRecipe = _SMALL) -> RunDirectory:
     return run
 
 
+@pytest.mark.spark
 def test_a_good_run_is_valid_and_every_check_of_the_catalogue_answers(
-    tmp_path: Path, spark: TaskSession, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, tasks: TaskSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     here = tmp_path / "here"
     here.mkdir()
     monkeypatch.chdir(here)
     run = _run(tmp_path)
-    verdict = check_run(run, session=spark)
+    verdict = check_run(run, session=tasks)
 
     assert not _unknown(verdict)
     assert verdict.validity is Validity.VALID
@@ -80,12 +79,12 @@ def test_a_good_run_is_valid_and_every_check_of_the_catalogue_answers(
 
 
 def test_every_planted_lie_is_found_and_its_anomalies_are_stored(
-    tmp_path: Path, spark: TaskSession
+    tmp_path: Path, tasks: TaskSession
 ) -> None:
     lies = tuple(name for name in LIES if name in KEY_CHECKS)
     run = RunDirectory(tmp_path / "run")
     made = write_synthetic_run(run, HistoryRecipe(sends=20_000, lies=lies, crash_rate=0.05))
-    verdict = check_run(run, session=spark)
+    verdict = check_run(run, session=tasks)
 
     assert _invalid(verdict) == made.raises
     assert not _unknown(verdict)
@@ -100,21 +99,21 @@ def test_every_planted_lie_is_found_and_its_anomalies_are_stored(
 
 
 def test_a_second_check_replaces_what_the_first_one_left(
-    tmp_path: Path, spark: TaskSession
+    tmp_path: Path, tasks: TaskSession
 ) -> None:
     run = _run(tmp_path, _LYING)
-    check_run(run, session=spark)
+    check_run(run, session=tasks)
     stale = run.anomalies / "stale.parquet"
     stale.write_bytes(b"")
-    check_run(run, session=spark)
+    check_run(run, session=tasks)
     assert not stale.exists()
 
 
 def test_a_broken_assumption_of_a_key_is_unknown_and_never_valid(
-    tmp_path: Path, spark: TaskSession
+    tmp_path: Path, tasks: TaskSession
 ) -> None:
     run = _run(tmp_path, HistoryRecipe(sends=3000, lies=("unique-values", "sent-values")))
-    verdict = check_run(run, session=spark)
+    verdict = check_run(run, session=tasks)
     unknown = _unknown(verdict)
     assert verdict.validity is Validity.UNKNOWN
     first = {name: one.examples[0] for name, one in _by_name(verdict).items() if one.examples}
@@ -126,7 +125,7 @@ def test_a_broken_assumption_of_a_key_is_unknown_and_never_valid(
 
 
 def test_a_kernel_that_crashes_is_unknown_and_the_others_answer(
-    tmp_path: Path, spark: TaskSession
+    tmp_path: Path, tasks: TaskSession
 ) -> None:
     def crash(log: KeyLog) -> Found:
         raise ZeroDivisionError(f"no luck with {log.key}")
@@ -134,7 +133,7 @@ def test_a_kernel_that_crashes_is_unknown_and_the_others_answer(
     run = _run(tmp_path, _LYING)
     verdict = check_run(
         run,
-        session=spark,
+        session=tasks,
         checks={**KEY_CHECKS, "vanished": replace(KEY_CHECKS["vanished"], kernel=crash)},
     )
     assert _invalid(verdict) == {"lost-write", "internal-skipped-poll", "duplicate"}
@@ -142,8 +141,9 @@ def test_a_kernel_that_crashes_is_unknown_and_the_others_answer(
     assert "crashed on t-0: ZeroDivisionError: no luck with t-0" in _unknown(verdict)["vanished"]
 
 
+@pytest.mark.spark
 def test_a_kernel_that_kills_its_process_is_unknown_and_the_others_answer(
-    tmp_path: Path, spark: TaskSession
+    tmp_path: Path, tasks: TaskSession
 ) -> None:
     def kill(_: KeyLog) -> Found:
         os.kill(os.getpid(), signal.SIGKILL)
@@ -152,7 +152,7 @@ def test_a_kernel_that_kills_its_process_is_unknown_and_the_others_answer(
     run = _run(tmp_path, _LYING)
     verdict = check_run(
         run,
-        session=spark,
+        session=tasks,
         checks={**_TWO, "vanished": replace(KEY_CHECKS["vanished"], kernel=kill)},
     )
     results = _by_name(verdict)
@@ -162,33 +162,34 @@ def test_a_kernel_that_kills_its_process_is_unknown_and_the_others_answer(
     assert "its pass over the records died: " in results["vanished"].reason
 
 
-def test_a_job_that_outlasts_its_budget_does_not_answer(spark: TaskSession) -> None:
-    (answer,) = run_tasks(spark, [60], time.sleep, budget_s=0.5)
+@pytest.mark.spark
+def test_a_job_that_outlasts_its_budget_does_not_answer(tasks: TaskSession) -> None:
+    (answer,) = run_tasks(tasks, [60], time.sleep, budget_s=0.5)
     assert answer.failure == "its job died: it did not end within its budget of 0.5 s"
 
 
-def test_a_check_that_was_not_run_is_unknown(tmp_path: Path, spark: TaskSession) -> None:
-    verdict = check_run(_run(tmp_path), session=spark, checks=_TWO)
+def test_a_check_that_was_not_run_is_unknown(tmp_path: Path, tasks: TaskSession) -> None:
+    verdict = check_run(_run(tmp_path), session=tasks, checks=_TWO)
     not_run = set(KEY_CHECKS) - set(_TWO)
     assert _unknown(verdict) == dict.fromkeys(not_run, "it was not run")
 
 
 def test_damaged_files_of_records_are_unknown_by_their_paths_and_hide_no_anomaly(
-    tmp_path: Path, spark: TaskSession
+    tmp_path: Path, tasks: TaskSession
 ) -> None:
     run = _run(tmp_path, _LYING)
     missing, torn = (bucket_file(run.history, bucket_of(key)) for key in ("t-1", "t-2"))
     assert bucket_of("t-0") not in (bucket_of("t-1"), bucket_of("t-2"))
     missing.unlink()
     _tear(torn)
-    verdict = check_run(run, session=spark)
+    verdict = check_run(run, session=tasks)
     assert _invalid(verdict) == {"lost-write", "internal-skipped-poll", "duplicate"}
     for check in ("vanished", "whole-records"):
         assert str(missing) in _unknown(verdict)[check]
         assert str(torn) in _unknown(verdict)[check]
 
 
-def test_a_lost_row_of_records_breaks_an_assumption(tmp_path: Path, spark: TaskSession) -> None:
+def test_a_lost_row_of_records_breaks_an_assumption(tmp_path: Path, tasks: TaskSession) -> None:
     run = _run(tmp_path, _LYING)
     path = bucket_file(run.history, bucket_of("t-0"))
     table = pq.read_table(path)
@@ -196,7 +197,7 @@ def test_a_lost_row_of_records_breaks_an_assumption(tmp_path: Path, spark: TaskS
     # As if the recorder had lost it before the history was sealed.
     write_manifest(run.manifest_path, replace(read_manifest(run.manifest_path), digests={}))
     note_digests(run)
-    verdict = check_run(run, session=spark)
+    verdict = check_run(run, session=tasks)
     unknown = _unknown(verdict)
     assert "and the files of records hold" in unknown["whole-records"]
     assert "what was found proves nothing: " in unknown["lost-write"]
@@ -204,12 +205,12 @@ def test_a_lost_row_of_records_breaks_an_assumption(tmp_path: Path, spark: TaskS
 
 
 def test_damaged_operations_leave_only_what_needs_none_of_them(
-    tmp_path: Path, spark: TaskSession
+    tmp_path: Path, tasks: TaskSession
 ) -> None:
     run = _run(tmp_path, _LYING)
     path = run.table_path("operations") / "part-0000.parquet"
     _tear(path)
-    verdict = check_run(run, session=spark)
+    verdict = check_run(run, session=tasks)
     unknown = _unknown(verdict)
     assert _invalid(verdict) == {"duplicate"}
     assert str(path) in unknown["dense-indices"]
@@ -218,12 +219,12 @@ def test_damaged_operations_leave_only_what_needs_none_of_them(
 
 
 def test_a_run_without_history_is_an_error_that_names_it(
-    tmp_path: Path, spark: TaskSession
+    tmp_path: Path, tasks: TaskSession
 ) -> None:
     run = RunDirectory(tmp_path / "run")
     with pytest.raises(HarnessError, match=str(run.manifest_path)):
-        check_run(run, session=spark)
+        check_run(run, session=tasks)
     write_synthetic_run(run, _SMALL)
     (run.table_path("operations") / "part-0000.parquet").unlink()
     with pytest.raises(HarnessError, match=str(run.table_path("operations"))):
-        check_run(run, session=spark)
+        check_run(run, session=tasks)

@@ -28,8 +28,6 @@ from history.run_directory import RunDirectory
 from history.seal import note_digests
 from history.writer import write_tables
 
-pytestmark = pytest.mark.spark
-
 LOG = """
     1 register 1 at -9000
     2 unfence 1 at -9000
@@ -81,11 +79,11 @@ def stored(
 
 
 def results(
-    run: RunDirectory, spark: TaskSession, tables: Iterable[TableCheck] = TABLE_CHECKS
+    run: RunDirectory, tasks: TaskSession, tables: Iterable[TableCheck] = TABLE_CHECKS
 ) -> dict[str, CheckResult]:
     return {
         one.check: one
-        for one in check_run(run, session=spark, tables=tuple(tables), groups=()).checks
+        for one in check_run(run, session=tasks, tables=tuple(tables), groups=()).checks
     }
 
 
@@ -101,18 +99,19 @@ SENT_TWICE = """
     ("epoch", "validity"), [(1, Validity.VALID), (0, Validity.INVALID)], ids=["client", "broker"]
 )
 def test_the_logs_say_whose_a_duplicate_is(
-    tmp_path: Path, spark: TaskSession, epoch: int, validity: Validity
+    tmp_path: Path, tasks: TaskSession, epoch: int, validity: Validity
 ) -> None:
     kept = f"17@0 by 7/0 18@1 by 7/0 17@2 by 7/{epoch} hw 3"
     run = stored(tmp_path, sent=SENT_TWICE, lines=f"broker-1: {kept}\nbroker-2: {kept}")
-    assert results(run, spark)["duplicate"].validity is validity
+    assert results(run, tasks)["duplicate"].validity is validity
 
 
+@pytest.mark.spark
 def test_a_stale_join_is_found_with_its_truncation_and_the_story_of_the_loss(
-    tmp_path: Path, spark: TaskSession
+    tmp_path: Path, tasks: TaskSession
 ) -> None:
     run = stored(tmp_path)
-    found = results(run, spark)
+    found = results(run, tasks)
     wrong = {name for name, one in found.items() if one.validity is Validity.INVALID}
     assert {"stale-epoch-join", "truncated-below-high-watermark", "lost-write"} <= wrong
     assert "unsafe-leader-candidate" not in wrong
@@ -126,25 +125,25 @@ def test_a_stale_join_is_found_with_its_truncation_and_the_story_of_the_loss(
     assert loss.join is None  # no send after the election, so no disk tells of it
 
 
-def test_what_was_not_recorded_is_not_asked(tmp_path: Path, spark: TaskSession) -> None:
+def test_what_was_not_recorded_is_not_asked(tmp_path: Path, tasks: TaskSession) -> None:
     run = stored(tmp_path, recorded=("metadata_log",))
-    found = results(run, spark)
+    found = results(run, tasks)
     assert found["two-leaders"].validity is Validity.VALID
     assert not {"stale-epoch-join", "shared-identity", "divergent-replicas"} & set(found)
     assert not run.forensics_path.exists()
 
 
 def test_an_empty_metadata_log_that_was_to_be_recorded_is_unknown(
-    tmp_path: Path, spark: TaskSession
+    tmp_path: Path, tasks: TaskSession
 ) -> None:
-    found = results(stored(tmp_path, log=""), spark)
+    found = results(stored(tmp_path, log=""), tasks)
     for name in ("stale-epoch-join", "truncated-below-high-watermark", "metadata-divergence"):
         assert "0 of 1 controllers left a metadata log" in found[name].reason
         assert found[name].validity is Validity.UNKNOWN
 
 
 def test_a_lost_tape_judges_nothing_and_leaves_the_run_unknown(
-    tmp_path: Path, spark: TaskSession
+    tmp_path: Path, tasks: TaskSession
 ) -> None:
     recorded = (*RECORDED, "describes", "node_settings")
     taped = {
@@ -164,7 +163,7 @@ def test_a_lost_tape_judges_nothing_and_leaves_the_run_unknown(
         describes=describes("broker-1 showed t-0 leader 1 isr 1 at 100..110"),
         node_settings=shown,
     )
-    verdict = check_run(run, session=spark, groups=())
+    verdict = check_run(run, session=tasks, groups=())
     found = {one.check: one for one in verdict.checks}
     assert verdict.validity is Validity.UNKNOWN
     assert found["whole-run"].validity is Validity.UNKNOWN
@@ -178,62 +177,63 @@ def test_a_lost_tape_judges_nothing_and_leaves_the_run_unknown(
     assert not any(found[name].case_count for name in taped)
 
 
-def test_a_tape_that_was_kept_is_no_reason_to_doubt(tmp_path: Path, spark: TaskSession) -> None:
+def test_a_tape_that_was_kept_is_no_reason_to_doubt(tmp_path: Path, tasks: TaskSession) -> None:
     recorded = ("wire", "metadata_log", "replicas")
-    found = results(stored(tmp_path, recorded=recorded), spark)["whole-run"]
+    found = results(stored(tmp_path, recorded=recorded), tasks)["whole-run"]
     assert (found.validity, found.reason) == (Validity.VALID, "")
 
 
 def test_a_damaged_tape_is_unknown_for_the_checks_that_read_it(
-    tmp_path: Path, spark: TaskSession
+    tmp_path: Path, tasks: TaskSession
 ) -> None:
     run = stored(tmp_path)
     path = run.table_path("wire")
     path.write_bytes(path.read_bytes()[:-100])
-    found = results(run, spark)
+    found = results(run, tasks)
     assert str(path) in found["stale-epoch-join"].reason
     assert found["ineligible-member"].validity is Validity.VALID
 
 
-def _results_with(kernel: TableKernel, path: Path, spark: TaskSession) -> dict[str, CheckResult]:
+def _results_with(kernel: TableKernel, path: Path, tasks: TaskSession) -> dict[str, CheckResult]:
     """A good check and one with this kernel, defined in a test as workers import no tests."""
     good, other, _ = CHECKS
-    found = results(stored(path), spark, [good, replace(other, kernel=kernel)])
+    found = results(stored(path), tasks, [good, replace(other, kernel=kernel)])
     assert found[EMPTY].validity is Validity.VALID
     assert found[NOT_IN_REPLICAS].validity is Validity.UNKNOWN
     return found
 
 
 def test_a_check_that_crashes_is_unknown_and_the_others_answer(
-    tmp_path: Path, spark: TaskSession
+    tmp_path: Path, tasks: TaskSession
 ) -> None:
     def crash(_: Tables, __: Facts) -> Judged:
         raise ZeroDivisionError("no luck")
 
-    found = _results_with(crash, tmp_path, spark)
+    found = _results_with(crash, tmp_path, tasks)
     assert "the check crashed: ZeroDivisionError: no luck" in found[NOT_IN_REPLICAS].reason
 
 
+@pytest.mark.spark
 def test_a_check_that_kills_its_process_is_unknown_and_the_others_answer(
-    tmp_path: Path, spark: TaskSession
+    tmp_path: Path, tasks: TaskSession
 ) -> None:
     def kill(_: Tables, __: Facts) -> Judged:
         os.kill(os.getpid(), signal.SIGKILL)
         return ()
 
-    found = _results_with(kill, tmp_path, spark)
+    found = _results_with(kill, tmp_path, tasks)
     assert found[NOT_IN_REPLICAS].reason.startswith("its job died: ")
     assert "Python worker exited unexpectedly" in found[NOT_IN_REPLICAS].reason
 
 
 def test_a_group_that_crashes_as_a_whole_leaves_its_checks_unknown(
-    tmp_path: Path, spark: TaskSession
+    tmp_path: Path, tasks: TaskSession
 ) -> None:
     def crash(_: Question) -> GroupAnswers:
         raise ZeroDivisionError("no luck")
 
     broken = CheckGroup(name="luck", entries=(entry_of("real-time-lag"),), answer=crash)
-    verdict = check_run(stored(tmp_path), session=spark, groups=[broken])
+    verdict = check_run(stored(tmp_path), session=tasks, groups=[broken])
     found = {one.check: one for one in verdict.checks}
     assert found["real-time-lag"].reason == "the checks of luck crashed: ZeroDivisionError: no luck"
     assert found["truncated-below-high-watermark"].validity is Validity.INVALID

@@ -8,8 +8,9 @@ from pathlib import Path
 import click
 import pytest
 
-from harness.cli.main import cli
+from harness.cli.main import cli, main
 from harness.scenario.scenario import load_scenario
+from harness.scenario.sources import library
 
 ROOT = Path(__file__).parents[2]
 PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]
@@ -36,6 +37,19 @@ def test_every_link_leads_somewhere(page: Path) -> None:
 def test_every_command_is_one(page: Path) -> None:
     for command in commands(page.read_text()):
         parse(shlex.split(command)[1:])
+
+
+@each_of(MANUALS)
+def test_every_run_that_a_page_shows_can_be_planned(
+    page: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As far as `--dry-run` goes, of scenarios that are there, on hosts that are everywhere."""
+    for command in commands(page.read_text()):
+        _, what, name, *flags = shlex.split(command)
+        if what == "run" and name in library() and "--host" not in flags:
+            with pytest.raises(SystemExit) as ended:
+                main(["run", name, *flags, "--dry-run", "--results", str(tmp_path)])
+            assert ended.value.code == 0, (command, capsys.readouterr().err)
 
 
 def test_the_readme_is_short() -> None:

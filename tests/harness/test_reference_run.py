@@ -1,28 +1,24 @@
 """Whole runs on the reference cluster as processes: no release of Kafka, the same checks."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from commands import Fencepost
 from sealed_runs import sealed_table
 
-from clusters.hosts.process import orphans
 from harness.kept.kept_cluster import kept_of
 from harness.scenario.sources import find_scenario
 from history.manifest import read_manifest
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.slow,
+    pytest.mark.usefixtures("nothing_is_left_behind"),
+]
 
 
 REFERENCE = ("--cluster", "reference", "--seed", "6", "--alongside", "--json")
-
-
-@pytest.fixture(autouse=True)
-def _nothing_is_left_behind() -> Iterator[None]:
-    yield
-    assert orphans() == ()
 
 
 def test_smoke_is_valid_and_leaves_its_evidence(fencepost: Fencepost, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,19 +19,26 @@ import yaml
 from commands import Fencepost
 from sealed_runs import sealed_table
 
-from clusters.hosts.process import orphans
+from harness.run.lock import WAIT_VARIABLE
 from history.counts import live_counts
 from history.manifest import RunState, read_manifest
 from history.run_directory import RunDirectory
 from history.schema import RUN_TABLES
 
-pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
+pytestmark = [
+    pytest.mark.kafka,
+    pytest.mark.spark,
+    pytest.mark.slow,
+    pytest.mark.usefixtures("nothing_is_left_behind"),
+]
 
 FENCEPOST = (sys.executable, "-m", "harness.cli")
 SHORT = ("--time-limit", "12s", "--seed", "5", "--no-require")
 """Too short for each kind of fault that the scenario demands."""
 KILLS = int(os.environ.get("FENCEPOST_KILLS", "1"))
 """Runs that are killed, each at another moment; the full proof takes 20."""
+OTHER_RUNS_S = float(os.environ[WAIT_VARIABLE])
+"""Until a run of a test has the machine."""
 OURS = ("--cluster", "reference")
 """Where a claim is about the harness alone, the nodes need not be Kafka's."""
 
@@ -43,22 +50,18 @@ def in_a_process(*arguments: str, results: Path) -> "subprocess.CompletedProcess
         env={**os.environ, "FENCEPOST_RESULTS": str(results)},
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=OTHER_RUNS_S + 300,
         check=False,
     )
 
 
-def await_(what: str, reached: Callable[[], bool], *, timeout_s: float = 120) -> None:
+def await_(
+    what: str, reached: Callable[[], bool], *, timeout_s: float = OTHER_RUNS_S + 120
+) -> None:
     deadline = time.monotonic() + timeout_s
     while not reached():
         assert time.monotonic() < deadline, f"not within {timeout_s} s: {what}"
         time.sleep(0.02)
-
-
-@pytest.fixture(autouse=True)
-def _nothing_is_left_behind() -> Iterator[None]:
-    yield
-    assert orphans() == ()
 
 
 @pytest.fixture(scope="module")
@@ -138,7 +141,7 @@ def test_a_warm_run_needs_no_network_and_without_the_fault_the_same_clients_are_
         env={**os.environ, "FENCEPOST_RESULTS": str(tmp_path)},
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=OTHER_RUNS_S + 300,
         check=False,
     )
     assert ended.returncode == 0, ended.stderr
@@ -169,7 +172,7 @@ def test_a_harness_killed_with_9_leaves_no_process_and_a_history_that_can_be_jud
         stderr=subprocess.DEVNULL,
     )
     raw = tmp_path / "latest" / "raw"
-    await_("sends", lambda: raw.is_dir() and live_counts(raw).ok >= moment, timeout_s=120)
+    await_("sends", lambda: raw.is_dir() and live_counts(raw).ok >= moment)
     seen = live_counts(raw)
     harness.send_signal(signal.SIGKILL)
     harness.wait(timeout=60)
@@ -195,7 +198,7 @@ def test_a_run_that_is_interrupted_twice_ends_everything_and_says_so(tmp_path: P
         text=True,
     )
     raw = tmp_path / "latest" / "raw"
-    await_("sends", lambda: raw.is_dir() and live_counts(raw).ok > 100, timeout_s=120)
+    await_("sends", lambda: raw.is_dir() and live_counts(raw).ok > 100)
     harness.send_signal(signal.SIGINT)
     assert harness.stderr is not None
     assert any("ends at once" in line for line in harness.stderr)
@@ -213,7 +216,7 @@ def test_a_run_that_is_interrupted_twice_ends_everything_and_says_so(tmp_path: P
 
 
 def test_a_second_run_at_the_same_time_is_refused_with_the_first_ones_place(
-    fencepost: Fencepost, tmp_path: Path
+    fencepost: Fencepost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = subprocess.Popen(
         [*FENCEPOST, "run", "smoke", "--seed", "3", "--time-limit", "60s", *OURS],
@@ -221,7 +224,8 @@ def test_a_second_run_at_the_same_time_is_refused_with_the_first_ones_place(
         stderr=subprocess.DEVNULL,
     )
     try:
-        await_("the first run", (tmp_path / "first" / "latest").exists, timeout_s=120)
+        await_("the first run", (tmp_path / "first" / "latest").exists)
+        monkeypatch.delenv(WAIT_VARIABLE)
         ended = fencepost("run", "smoke", results=tmp_path / "second")
     finally:
         first.send_signal(signal.SIGTERM)

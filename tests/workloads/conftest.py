@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from waiting import kill_all
 
 from clusters.hosts.local_host import LocalHost
 from clusters.hosts.place import Site
@@ -43,6 +44,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory, warden: Warden) -> Iterato
         cluster.start()
         yield cluster
     finally:
+        kill_all(cluster)
         cluster.stop()
 
 

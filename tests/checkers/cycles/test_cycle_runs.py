@@ -23,11 +23,11 @@ from history.run_directory import RunDirectory
 
 
 def judged(
-    tmp_path: Path, spark: TaskSession, recipe: ListAppendRecipe
+    tmp_path: Path, tasks: TaskSession, recipe: ListAppendRecipe
 ) -> tuple[Verdict, SyntheticLists]:
     run = RunDirectory(tmp_path / "run")
     made = write_synthetic_transactions(run, recipe)
-    return check_run(run, session=spark), made
+    return check_run(run, session=tasks), made
 
 
 def of_check(verdict: Verdict, name: str) -> CheckResult:
@@ -36,8 +36,8 @@ def of_check(verdict: Verdict, name: str) -> CheckResult:
 
 
 @pytest.mark.spark
-def test_a_strictly_serializable_history_is_valid(tmp_path: Path, spark: TaskSession) -> None:
-    verdict, _ = judged(tmp_path, spark, ListAppendRecipe(transactions=3000, crash_rate=0.05))
+def test_a_strictly_serializable_history_is_valid(tmp_path: Path, tasks: TaskSession) -> None:
+    verdict, _ = judged(tmp_path, tasks, ListAppendRecipe(transactions=3000, crash_rate=0.05))
     mine = [of_check(verdict, entry.name) for entry in group.CHECKS[0].entries]
     assert {check.validity for check in mine} == {Validity.VALID}, mine
     assert all(check.case_count for check in mine), mine
@@ -47,19 +47,18 @@ def test_a_strictly_serializable_history_is_valid(tmp_path: Path, spark: TaskSes
     assert 2000 < cycles.case_count < 3000
 
 
-@pytest.mark.spark
 @pytest.mark.parametrize("steps_max", [0, 1_000_000], ids=["edges-by-segment", "edges-at-once"])
 @pytest.mark.parametrize("isolation", [Isolation.READ_COMMITTED, Isolation.STRICT_SERIALIZABLE])
 def test_every_lie_is_found_and_counts_by_what_was_promised(
     tmp_path: Path,
-    spark: TaskSession,
+    tasks: TaskSession,
     monkeypatch: pytest.MonkeyPatch,
     isolation: Isolation,
     steps_max: int,
 ) -> None:
     monkeypatch.setattr(group, "_WHOLE_STEPS_MAX", steps_max)
     recipe = ListAppendRecipe(transactions=2000, lies=tuple(LIES), isolation=isolation)
-    verdict, made = judged(tmp_path, spark, recipe)
+    verdict, made = judged(tmp_path, tasks, recipe)
     for number, (name, lie) in enumerate(LIES.items()):
         rows = pq.read_table(tmp_path / "run" / "anomalies" / f"{lie.check}.parquet").to_pylist()
         mine = [row for row in rows if row["key"].startswith(f"lie-{number}-")]
@@ -78,15 +77,14 @@ def test_every_lie_is_found_and_counts_by_what_was_promised(
     assert len(made.lies) == len(LIES)
 
 
-@pytest.mark.spark
 def test_a_history_with_a_missing_file_is_unknown_and_what_is_found_stands(
-    tmp_path: Path, spark: TaskSession
+    tmp_path: Path, tasks: TaskSession
 ) -> None:
     run = RunDirectory(tmp_path / "run")
     write_synthetic_transactions(run, ListAppendRecipe(transactions=500, lies=("garbage-element",)))
     files = sorted(run.table_path("micro_operations").glob("*.parquet"))
     lie = {path for path in files if "lie-0-x" in pq.read_table(path)["key"].to_pylist()}
     next(path for path in files if path not in lie).unlink()
-    verdict = check_run(run, session=spark)
+    verdict = check_run(run, session=tasks)
     assert of_check(verdict, "garbage-element").validity is Validity.INVALID
     assert of_check(verdict, "dependency-cycle").validity is Validity.UNKNOWN

@@ -166,7 +166,7 @@ def test_a_file_that_is_not_the_sealed_one_is_not_believed(tmp_path: Path) -> No
 
 @pytest.mark.spark
 def test_a_kernel_that_kills_its_worker_costs_only_its_key(
-    tmp_path: Path, spark: TaskSession
+    tmp_path: Path, tasks: TaskSession
 ) -> None:
     # Defined here, it travels to the workers by value.
     def kills(key: str, _: pa.Table, budget: Budget) -> Found:
@@ -184,7 +184,7 @@ def test_a_kernel_that_kills_its_worker_costs_only_its_key(
     ]
     pq.write_table(pa.concat_tables(rows), path, store_schema=False)
     sweep = Sweep(
-        session=spark,
+        session=tasks,
         model=Model.REGISTER,
         outlines=[outline(SealedFile(path=str(path), digest=""))],
         budget_s=60.0,

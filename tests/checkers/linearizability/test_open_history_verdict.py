@@ -18,8 +18,6 @@ from history.models import Model
 from history.run_directory import RunDirectory
 from history.schema import MODEL_OPERATIONS
 
-pytestmark = pytest.mark.spark
-
 GOOD = [
     Op(f="write", call=version, end=version, version=version, value=1) for version in range(1, 6)
 ]
@@ -35,7 +33,7 @@ def _keyed(key: str, operations: list[Op], *, first_index: int) -> pa.Table:
 
 
 def _judged(
-    root: Path, spark: TaskSession, tables: list[tuple[str, pa.Table]], **planned: Any
+    root: Path, tasks: TaskSession, tables: list[tuple[str, pa.Table]], **planned: Any
 ) -> dict[str, CheckResult]:
     run = RunDirectory(root)
     manifest = replace(
@@ -45,17 +43,18 @@ def _judged(
         **planned,
     )
     write_model_history(run, manifest, [(key, [rows]) for key, rows in tables])
-    return {one.check: one for one in check_run(run, session=spark).checks}
+    return {one.check: one for one in check_run(run, session=tasks).checks}
 
 
+@pytest.mark.spark
 def test_the_key_that_is_wrong_is_named_with_its_operations(
-    tmp_path: Path, spark: TaskSession
+    tmp_path: Path, tasks: TaskSession
 ) -> None:
     keys = [
         ("a", _keyed("a", GOOD, first_index=0)),
         ("b", _keyed("b", [*GOOD, STALE], first_index=5)),
     ]
-    checks = _judged(tmp_path / "run", spark, keys)
+    checks = _judged(tmp_path / "run", tasks, keys)
     assert checks["whole-history"].validity is Validity.VALID
     wrong = checks["nonlinearizable"]
     assert (wrong.validity, wrong.figures["keys_count"]) == (Validity.INVALID, 2)
@@ -63,10 +62,10 @@ def test_the_key_that_is_wrong_is_named_with_its_operations(
 
 
 def test_nothing_rests_on_a_history_that_lacks_operations(
-    tmp_path: Path, spark: TaskSession
+    tmp_path: Path, tasks: TaskSession
 ) -> None:
     lacking = _keyed("a", [*GOOD, STALE], first_index=1)
-    checks = _judged(tmp_path / "run", spark, [("a", lacking)])
+    checks = _judged(tmp_path / "run", tasks, [("a", lacking)])
     assert (
         checks["whole-history"].reason == "there are 6 operations, and their indices go from 1 to 6"
     )
@@ -74,20 +73,20 @@ def test_nothing_rests_on_a_history_that_lacks_operations(
 
 
 def test_a_run_of_a_workload_of_objects_has_its_grounds_and_an_open_history_none(
-    tmp_path: Path, spark: TaskSession
+    tmp_path: Path, tasks: TaskSession
 ) -> None:
     keys = [
         ("a", _keyed("a", [*GOOD, Op(f="read", call=9, end=9, version=5, value=1)], first_index=0))
     ]
     demanding = {"cluster": "processes", "required_faults": ("kill",)}
-    of_run = _judged(tmp_path / "run", spark, keys, **demanding)["object-evidence"]
+    of_run = _judged(tmp_path / "run", tasks, keys, **demanding)["object-evidence"]
     assert (of_run.validity, of_run.reason) == (
         Validity.UNKNOWN,
         "the scenario demands kill, and none took effect",
     )
-    control = _judged(tmp_path / "control", spark, keys, cluster="processes")
+    control = _judged(tmp_path / "control", tasks, keys, cluster="processes")
     assert (control["object-evidence"].validity, control["object-evidence"].case_count) == (
         Validity.VALID,
         2,
     )
-    assert "object-evidence" not in _judged(tmp_path / "open", spark, keys)
+    assert "object-evidence" not in _judged(tmp_path / "open", tasks, keys)

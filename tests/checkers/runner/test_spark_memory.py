@@ -23,7 +23,7 @@ _TOO_MUCH = machine_memory_bytes() + MAPPED_BYTES
 
 
 def test_a_check_that_wants_more_than_its_share_is_unknown_and_the_others_answer(
-    tmp_path: Path, spark: TaskSession
+    tmp_path: Path, tasks: TaskSession
 ) -> None:
     def greedy(log: KeyLog) -> Found:
         if log.key == "t-0":
@@ -36,7 +36,7 @@ def test_a_check_that_wants_more_than_its_share_is_unknown_and_the_others_answer
         "duplicate": KEY_CHECKS["duplicate"],
         "vanished": replace(KEY_CHECKS["vanished"], kernel=greedy),
     }
-    verdict = check_run(run, session=spark, checks=checks)
+    verdict = check_run(run, session=tasks, checks=checks)
     found = {result.check: result for result in verdict.checks}
     assert found["duplicate"].validity is Validity.INVALID
     assert found["vanished"].validity is Validity.UNKNOWN

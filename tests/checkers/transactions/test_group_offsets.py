@@ -152,10 +152,9 @@ def test_a_register_is_never_accused(data: st.DataObject) -> None:
     assert not wrong(*rows)
 
 
-@pytest.mark.spark
 @pytest.mark.parametrize("offset", [9, 5], ids=["as-committed", "gone-back"])
 def test_a_run_is_asked_if_it_has_the_table(
-    tmp_path: Path, spark: TaskSession, offset: int
+    tmp_path: Path, tasks: TaskSession, offset: int
 ) -> None:
     run = RunDirectory(tmp_path / "run")
     cluster = {"group_offsets": table(OLD, NEW, told(31, 40, offset))}
@@ -164,6 +163,6 @@ def test_a_run_is_asked_if_it_has_the_table(
     manifest = replace(MANIFEST, recorded=("group_offsets",))
     write_manifest(run.manifest_path, manifest)
     note_digests(run)
-    (found,) = [one for one in check_run(run, session=spark).checks if one.check == NAME]
+    (found,) = [one for one in check_run(run, session=tasks).checks if one.check == NAME]
     assert found.validity is (Validity.VALID if offset == 9 else Validity.INVALID)
     assert found.figures["keys_count"] == 1

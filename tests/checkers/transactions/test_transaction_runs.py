@@ -20,8 +20,6 @@ from history.run_directory import RunDirectory
 from history.seal import note_digests
 from history.writer import bucket_file, bucket_of, write_tables
 
-pytestmark = pytest.mark.spark
-
 WHOLE = """
     p1 send t-0 v1 -> ok @0
     p1 send t-1 v2 -> ok @0
@@ -96,22 +94,23 @@ def stored(
     return run
 
 
-def answers(run: RunDirectory, spark: TaskSession) -> dict[str, CheckResult]:
-    return {result.check: result for result in check_run(run, session=spark).checks}
+def answers(run: RunDirectory, tasks: TaskSession) -> dict[str, CheckResult]:
+    return {result.check: result for result in check_run(run, session=tasks).checks}
 
 
-def test_whole_transactions_that_all_ended_are_valid(tmp_path: Path, spark: TaskSession) -> None:
-    verdict = check_run(stored(tmp_path, WHOLE), session=spark)
+def test_whole_transactions_that_all_ended_are_valid(tmp_path: Path, tasks: TaskSession) -> None:
+    verdict = check_run(stored(tmp_path, WHOLE), session=tasks)
     assert verdict.validity is Validity.VALID
     by_name = {result.check: result for result in verdict.checks}
     assert by_name["torn-transaction"].figures["keys_count"] == 2
     assert by_name["hanging-transaction"].figures["keys_count"] == 2
 
 
+@pytest.mark.spark
 def test_a_torn_transaction_is_found_over_the_files_of_its_keys(
-    tmp_path: Path, spark: TaskSession
+    tmp_path: Path, tasks: TaskSession
 ) -> None:
-    found = answers(stored(tmp_path, TORN), spark)["torn-transaction"]
+    found = answers(stored(tmp_path, TORN), tasks)["torn-transaction"]
     assert found.validity is Validity.INVALID
     (example,) = found.examples
     assert (example.key, example.values) == ("t-1", (1, 2))
@@ -120,42 +119,42 @@ def test_a_torn_transaction_is_found_over_the_files_of_its_keys(
 
 
 def test_a_value_of_an_aborted_transaction_that_was_read_is_an_aborted_read(
-    tmp_path: Path, spark: TaskSession
+    tmp_path: Path, tasks: TaskSession
 ) -> None:
-    found = answers(stored(tmp_path, ABORTED_READ), spark)
+    found = answers(stored(tmp_path, ABORTED_READ), tasks)
     assert found["aborted-read"].validity is Validity.INVALID
     assert found["torn-transaction"].validity is Validity.VALID
 
 
 def test_a_hanging_transaction_is_found_with_what_the_logs_say(
-    tmp_path: Path, spark: TaskSession
+    tmp_path: Path, tasks: TaskSession
 ) -> None:
     run = stored(tmp_path, WHOLE, stable=2, replica_records=[OPEN_RECORD])
-    found = answers(run, spark)["hanging-transaction"]
+    found = answers(run, tasks)["hanging-transaction"]
     assert found.validity is Validity.INVALID
     assert {example.key for example in found.examples} == {"t-0", "t-1"}
     (open_,) = [example for example in found.examples if example.key == "t-0"]
     assert_proof(open_, "and no marker after them", producer_id=77)
 
 
-def test_an_open_record_in_the_logs_stands_alone(tmp_path: Path, spark: TaskSession) -> None:
-    found = answers(stored(tmp_path, WHOLE, replica_records=[OPEN_RECORD]), spark)
+def test_an_open_record_in_the_logs_stands_alone(tmp_path: Path, tasks: TaskSession) -> None:
+    found = answers(stored(tmp_path, WHOLE, replica_records=[OPEN_RECORD]), tasks)
     assert [e.key for e in found["hanging-transaction"].examples] == ["t-0"]
 
 
-def test_files_that_cannot_be_read_make_unknown(tmp_path: Path, spark: TaskSession) -> None:
+def test_files_that_cannot_be_read_make_unknown(tmp_path: Path, tasks: TaskSession) -> None:
     run = stored(tmp_path, WHOLE, replica_records=[])
     bucket_file(run.history, bucket_of("t-1")).write_bytes(b"torn")
     (run.history / "replica_records" / "bucket-03.parquet").write_bytes(b"torn")
-    found = answers(run, spark)
+    found = answers(run, tasks)
     for name in ("torn-transaction", "hanging-transaction"):
         assert found[name].validity is Validity.UNKNOWN
         assert "is not what was sealed" in found[name].reason
 
 
 def test_a_run_without_transactions_is_not_asked_about_them(
-    tmp_path: Path, spark: TaskSession
+    tmp_path: Path, tasks: TaskSession
 ) -> None:
     run = stored(tmp_path, WHOLE)
     write_manifest(run.manifest_path, MANIFEST)
-    assert answers(run, spark).keys().isdisjoint({"torn-transaction", "hanging-transaction"})
+    assert answers(run, tasks).keys().isdisjoint({"torn-transaction", "hanging-transaction"})

@@ -24,8 +24,6 @@ from history.run_directory import RunDirectory
 from history.schema import FAULTS, OPERATIONS, RECORDS
 from history.writer import write_tables
 
-pytestmark = pytest.mark.spark
-
 MS = 1_000_000
 (VISIBILITY,) = CHECKS
 RECORDED = ("describes", "metadata_writes")
@@ -43,7 +41,7 @@ Judge = Callable[..., tuple[dict[str, CheckResult], pa.Table]]
 
 
 @pytest.fixture
-def judge(spark: TaskSession, tmp_path: Path) -> Judge:
+def judge(tasks: TaskSession, tmp_path: Path) -> Judge:
     def judged(
         text: str,
         *,
@@ -89,7 +87,7 @@ def judge(spark: TaskSession, tmp_path: Path) -> Judge:
             manifest=replace(MANIFEST, promises=promises, recorded=recorded),
             checks=tuple(entry.name for entry in VISIBILITY.entries),
             setting=Setting(idempotent=True, consume="assign"),
-            session=spark,
+            session=tasks,
             budget_s=60,
         )
         answers = VISIBILITY.answer(question)
@@ -98,6 +96,7 @@ def judge(spark: TaskSession, tmp_path: Path) -> Judge:
     return judged
 
 
+@pytest.mark.spark
 def test_stale_reads_are_counted_and_their_ages_told_by_broker(judge: Judge) -> None:
     results, anomalies = judge(STALE, offsets=((15, "broker-2", 7), (35, "broker-1", 9)))
     stale = results["stale-read-after-write"]

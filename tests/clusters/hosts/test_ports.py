@@ -35,6 +35,30 @@ def test_a_reserved_port_is_refused_to_another_run() -> None:
     theirs.close()
 
 
+def test_a_port_of_a_server_that_has_ended_is_held_while_its_connections_wait() -> None:
+    """As they do for a minute at the side that closed first."""
+    listening = serve(0)
+    port = listening.getsockname()[1]
+    client = socket.create_connection((LOOPBACK, port))
+    served, _ = listening.accept()
+    for one in (served, listening, client):
+        one.close()
+    ours, theirs = ReservedPorts(LOOPBACK), ReservedPorts(LOOPBACK)
+    with pytest.raises(UsageError):
+        ours.take(1, base=port)
+    ours.hold([port])
+    serve(port).close()
+    with socket.socket() as other, pytest.raises(OSError, match="in use"):
+        other.bind((LOOPBACK, port))
+    theirs.hold([port])  # and what cannot be had is left to its server
+    theirs.close()
+    ours.close()
+    with serve(port):
+        ours.hold([port])
+        assert socket.create_connection((LOOPBACK, port)).close() is None
+    ours.close()
+
+
 def test_nobody_connects_while_the_server_is_down() -> None:
     ports = ReservedPorts(LOOPBACK)
     [port] = ports.take(1)

@@ -5,6 +5,7 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import pytest
+from waiting import kill_all
 
 from clusters.abilities import Route, direct
 from clusters.hosts.local_host import LocalHost
@@ -29,7 +30,10 @@ def prepared() -> Callable[[KafkaSpec], KafkaPrepared]:
 def run_cluster(
     tmp_path_factory: pytest.TempPathFactory, prepared: Callable[[KafkaSpec], KafkaPrepared]
 ) -> RunCluster:
-    """Build a cluster in a directory of its own, start it unless told not to, and stop it."""
+    """Build a cluster in a directory of its own, start it unless told not to, and end it.
+
+    `leaves`: its nodes take their leave from each other then, which takes seconds.
+    """
 
     @contextmanager
     def run(
@@ -39,6 +43,7 @@ def run_cluster(
         port_base: int | None = None,
         route: Route = direct,
         directory: Path | None = None,
+        leaves: bool = False,
     ) -> Iterator[KafkaCluster]:
         with Warden(run_id="test") as warden:
             cluster = KafkaCluster(
@@ -57,6 +62,8 @@ def run_cluster(
                     cluster.start()
                 yield cluster
             finally:
+                if not leaves:
+                    kill_all(cluster)
                 cluster.stop()
 
     return run

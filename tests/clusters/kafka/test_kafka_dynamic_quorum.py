@@ -12,6 +12,7 @@ from kio.schema.describe_quorum.v2.request import DescribeQuorumRequest, Partiti
 from kio.schema.describe_quorum.v2.response import DescribeQuorumResponse
 from kio.schema.types import TopicName
 from kio.static.primitive import i32
+from waiting import kill_all
 
 from clusters.hosts.local_host import LocalHost
 from clusters.hosts.place import LOOPBACK, Site
@@ -75,6 +76,7 @@ def proxied(prepared: KafkaPrepared, directory: Path) -> Iterator[KafkaCluster]:
                 cluster.start()
                 yield cluster
             finally:
+                kill_all(cluster)
                 cluster.stop()
 
 

@@ -6,6 +6,7 @@ The tests share one cluster, and each leaves it whole.
 from collections.abc import Callable, Iterator
 
 import pytest
+from waiting import kill_all
 
 from clusters.abilities import Skew, Skews, Squeezes, Throttles
 from clusters.hosts.cgroups.hierarchy import parents
@@ -59,6 +60,7 @@ def cluster(
             it.start()
             yield it
         finally:
+            kill_all(it)
             it.stop()
 
 

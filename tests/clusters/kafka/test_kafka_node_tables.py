@@ -23,7 +23,7 @@ def test_each_node_s_settings_are_recorded_and_a_calm_life_leaves_no_findings(
     raw.mkdir()
     history.mkdir()
     spec = KafkaSpec(brokers=1, controller_settings={"broker.session.timeout.ms": "4321"})
-    with run_cluster(spec) as cluster:
+    with run_cluster(spec, leaves=True) as cluster:
         nodes = set(cluster.nodes)
     cluster.testify(raw, topics=())
     write_cluster_tables(raw, history)

@@ -114,9 +114,6 @@ def test_a_link_led_over_its_own_address_carries_its_traffic_and_can_be_cut_alon
 
         links[ONE, CONTROLLER].cut()
         assert until(lambda: cluster.view().brokers == {2})
-        # They would ask their controller for leave, for as long as they are given.
-        for broker in (ONE, TWO):
-            cluster.kill_node(broker)
 
 
 def isr_of(cluster: KafkaCluster, topic: str) -> set[int]:

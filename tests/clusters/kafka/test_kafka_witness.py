@@ -80,7 +80,7 @@ def disks(
     ready = prepared(spec)
     definitions = definitions_of(ready.release.jars)
     with Warden(run_id="test") as warden:
-        with run_cluster(spec) as cluster:
+        with run_cluster(spec, leaves=True) as cluster:
             live_through_faults(cluster, until)
             data = {node: cluster.data_of(node) for node in cluster.nodes}
             ends = {key: log_end_offset(data[ONE], key) for key in ("t-0", "t-1", "u-v-0")}

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+from waiting import kill_all
 
 from clusters.hosts.local_host import LocalHost
 from clusters.hosts.place import Site
@@ -38,6 +39,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaMigrating
             it.create_topics([TopicSpec(name="t", replication_factor=2)])
             yield it
         finally:
+            kill_all(it)
             it.stop()
 
 

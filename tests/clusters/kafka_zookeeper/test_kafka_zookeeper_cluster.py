@@ -5,6 +5,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from waiting import kill_all
 
 from clusters.abilities import (
     DisturbsPackets,
@@ -57,6 +58,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaZooKeeper
             it.create_topics([TopicSpec(name="t", replication_factor=2)])
             yield it
         finally:
+            kill_all(it)
             it.stop()
 
 

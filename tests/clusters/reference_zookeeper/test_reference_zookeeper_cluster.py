@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
+from waiting import kill_all
 
 from clusters.abilities import DisturbsPackets, Kills, Pauses, Snapshots, Starts, Stops, Wipes
 from clusters.hosts.local_host import LocalHost
@@ -49,6 +50,7 @@ def cluster(
             it.create_topics([TopicSpec(name="t", assignment=((1, 2, 3),))])
             yield it
         finally:
+            kill_all(it)
             it.stop()
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from kazoo.client import KazooClient
-from waiting import leading
+from waiting import kill_all, leading
 
 from clusters.abilities import (
     DisturbsPackets,
@@ -54,6 +54,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeperClust
             it.start()
             yield it
         finally:
+            kill_all(it)
             it.stop()
 
 

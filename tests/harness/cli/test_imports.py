@@ -184,6 +184,7 @@ def test_without_a_java_it_is_refused_before_anything_is_made(tmp_path: Path, li
     assert [one.name for one in tmp_path.iterdir() if one.name != "__pycache__"] == [without.name]
 
 
+@pytest.mark.usefixtures("refused_at_once")
 def test_a_second_run_is_refused_before_anything_is_made(tmp_path: Path) -> None:
     cache = tmp_path / "cache"
     line = ("run", "smoke", "--cluster", "reference")

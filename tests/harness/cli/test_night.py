@@ -358,6 +358,7 @@ def test_what_can_be_run_nowhere_is_a_mistake_with_its_place(place: Place) -> No
     assert not place.calls
 
 
+@pytest.mark.usefixtures("refused_at_once")
 def test_a_second_night_is_refused_in_a_line(place: Place) -> None:
     place.answer({"1": "hang"})
     process = place.start()

@@ -26,7 +26,7 @@ def night(place: Path, text: str, *words: str) -> "subprocess.CompletedProcess[s
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
         check=False,
     )
 

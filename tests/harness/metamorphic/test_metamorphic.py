@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from commands import Fencepost
@@ -64,14 +63,6 @@ def plant(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[..., Judged]], 
     return planted
 
 
-@pytest.fixture
-def in_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the command do its tasks in this process, where what is planted counts."""
-    started = SimpleNamespace(begin=lambda: None, session=lambda: None)
-    monkeypatch.setattr("harness.run.spark_start.SparkStart", lambda *_, **__: started)
-    monkeypatch.setattr("checkers.runner.spark_tasks.SparkTasks", lambda _: InProcessTasks())
-
-
 @pytest.fixture(scope="module")
 def before(run: RunDirectory, tmp_path_factory: pytest.TempPathFactory) -> Verdict:
     verdict = verdict_before(run, root=tmp_path_factory.mktemp("before"))
@@ -118,7 +109,6 @@ def test_a_check_whose_answer_depends_on_the_date_is_called(
     assert after(run, before, "begun-earlier", tmp_path).changed == ()
 
 
-@pytest.mark.usefixtures("in_process")
 def test_the_command_says_who_accuses_and_how_to_look(
     run: RunDirectory,
     plant: Callable[..., None],
@@ -142,7 +132,6 @@ def test_the_command_says_who_accuses_and_how_to_look(
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("in_process")
 def test_without_a_run_it_records_its_own(
     fencepost: Fencepost, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -16,7 +16,7 @@ from checkers.runner.tasks import InProcessTasks
 from checkers.verdict import Validity
 from history.manifest import read_manifest
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 MINUTES = ("--time-limit", "4m", "--rate", "60", "--alongside", "--json", "--seed", "31")
 

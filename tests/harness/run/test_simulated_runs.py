@@ -37,7 +37,6 @@ def test_kip_903_fires_at_level_1_and_holds_at_level_2(
     assert read_manifest(at_2.run.manifest_path).state is RunState.CHECKED
 
 
-@pytest.mark.spark
 @pytest.mark.slow
 def test_kip_903_fires_without_the_rule_and_again_in_a_replay(
     fencepost: Fencepost, tmp_path: Path
@@ -52,7 +51,6 @@ def test_kip_903_fires_without_the_rule_and_again_in_a_replay(
     assert {"stale-epoch-join", "lost-write"} <= again.violated
 
 
-@pytest.mark.spark
 @pytest.mark.slow
 def test_e03_an_epoch_that_is_not_taken_from_the_fetch_is_found_by_the_tape(
     fencepost: Fencepost, tmp_path: Path
@@ -102,7 +100,6 @@ require: {served: [pause], judged: [stale-epoch-join, lost-write]}
 """
 
 
-@pytest.mark.spark
 @pytest.mark.slow
 def test_kip_903_fires_where_a_broker_is_the_controller_and_the_metadata_log_goes_on(
     fencepost: Fencepost, tmp_path: Path
@@ -117,7 +114,6 @@ def test_kip_903_fires_where_a_broker_is_the_controller_and_the_metadata_log_goe
     assert at_2.said["validity"] == "valid"
 
 
-@pytest.mark.spark
 @pytest.mark.slow
 def test_a_storm_that_wipes_combined_nodes_is_valid(fencepost: Fencepost, tmp_path: Path) -> None:
     short = ("--time-limit", "60s", "--nemesis", "kill,wipe,partition,pause")
@@ -126,7 +122,6 @@ def test_a_storm_that_wipes_combined_nodes_is_valid(fencepost: Fencepost, tmp_pa
     assert "wipe" in sealed_table(ended.run, "faults")["fault"].to_pylist()
 
 
-@pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.parametrize("scenario", ["storm", "combined-storm"])
 def test_a_storm_whose_nodes_cut_their_logs_is_judged_from_its_beginning(
@@ -158,7 +153,6 @@ play:
 """
 
 
-@pytest.mark.spark
 @pytest.mark.slow
 def test_clients_that_begin_in_the_play_write_to_the_topic_that_is_there_then(
     fencepost: Fencepost, tmp_path: Path
@@ -173,7 +167,6 @@ def test_clients_that_begin_in_the_play_write_to_the_topic_that_is_there_then(
     assert "RemoveTopicRecord" in types
 
 
-@pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("scenario", "flags"),
@@ -193,14 +186,12 @@ def test_e08_the_race_loses_data_wherever_its_rules_are_not(
     assert {"stale-epoch-join", "lost-write"} <= ended.violated
 
 
-@pytest.mark.spark
 @pytest.mark.slow
 def test_e08_a_change_of_the_controller_opens_nothing(fencepost: Fencepost, tmp_path: Path) -> None:
     ended = fencepost("run", "kip-903-controller-change", *SIMULATED, results=tmp_path)
     assert ended.said["validity"] == "valid"
 
 
-@pytest.mark.spark
 @pytest.mark.slow
 def test_v06_the_documents_trace_goes_back_below_level_3_and_not_at_it(
     fencepost: Fencepost, tmp_path: Path
@@ -260,7 +251,6 @@ time_limit: 5s
 """
 
 
-@pytest.mark.spark
 @pytest.mark.slow
 def test_a_run_in_which_none_of_its_faults_took_effect_is_unknown_and_says_so_first(
     fencepost: Fencepost, tmp_path: Path

@@ -36,7 +36,6 @@ require: {faults: [kill, wipe, hold, pause], judged: [lost-write, two-leaders, s
 """
 
 
-@pytest.mark.spark
 @pytest.mark.slow
 def test_its_evidence_is_judged_as_that_of_processes(fencepost: Fencepost, tmp_path: Path) -> None:
     path = tmp_path / "restarts.yaml"

@@ -13,7 +13,7 @@ from harness.series.window_grid import kinds_json
 from history.manifest import read_manifest, write_manifest
 from history.run_directory import RunDirectory
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 MIDST = """\
 name: midst

@@ -4,6 +4,7 @@ import time
 from collections.abc import Iterator
 
 import pytest
+from waiting import kill_all
 
 from clusters.hosts.local_host import LocalHost
 from clusters.hosts.place import Site
@@ -39,6 +40,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ReferenceClust
             cluster.create_topics([TopicSpec(name="t", replication_factor=2, settings=setting)])
             yield cluster
         finally:
+            kill_all(cluster)
             cluster.stop()
 
 

@@ -21,8 +21,6 @@ from checkers.runner.tables import SealedFile
 from checkers.runner.tasks import TaskSession
 from generators.kafka import LIES, HistoryRecipe, SyntheticRun, synthetic_history
 
-pytestmark = pytest.mark.spark
-
 _LIMITS = Limits(key_rows=1000, grain=Grain(block_offsets=16, segment_rows=1000))
 
 
@@ -38,7 +36,7 @@ def _files(made: SyntheticRun, directory: Path) -> list[SealedFile]:
 
 
 def _passed(
-    spark: TaskSession,
+    tasks: TaskSession,
     made: SyntheticRun,
     files: list[SealedFile],
     limits: Limits,
@@ -46,7 +44,7 @@ def _passed(
 ) -> RecordsPass:
     setting = setting_of(History(operations=made.operations, records=made.records))
     checks = options.get("checks", KEY_CHECKS)
-    return records_pass(spark, files, setting=setting, checks=checks, budget_s=300, limits=limits)
+    return records_pass(tasks, files, setting=setting, checks=checks, budget_s=300, limits=limits)
 
 
 def _rows(found: RecordsPass) -> list[dict[str, Any]]:
@@ -64,30 +62,31 @@ def _unequal(seed: int) -> SyntheticRun:
     )
 
 
-def test_segments_on_spark_answer_as_whole_keys_do(tmp_path: Path, spark: TaskSession) -> None:
+@pytest.mark.spark
+def test_segments_on_spark_answer_as_whole_keys_do(tmp_path: Path, tasks: TaskSession) -> None:
     made = _unequal(seed=3)
     files = _files(made, tmp_path)
-    found = _passed(spark, made, files, _LIMITS)
+    found = _passed(tasks, made, files, _LIMITS)
     assert not found.died
-    assert _rows(found) == _rows(_passed(spark, made, files, Limits()))
+    assert _rows(found) == _rows(_passed(tasks, made, files, Limits()))
     most = max(Counter(made.records["key"].to_pylist()).values())
     some = replace(_LIMITS, key_rows=most - 1)
-    assert _rows(_passed(spark, made, files, some)) == _rows(found)
+    assert _rows(_passed(tasks, made, files, some)) == _rows(found)
 
 
 def test_a_large_file_that_is_not_what_was_sealed_has_no_findings(
-    tmp_path: Path, spark: TaskSession
+    tmp_path: Path, tasks: TaskSession
 ) -> None:
     made = _unequal(seed=3)
     full, empty = _files(made, tmp_path)
-    found = _passed(spark, made, [replace(full, digest="0" * 64), empty], _LIMITS)
+    found = _passed(tasks, made, [replace(full, digest="0" * 64), empty], _LIMITS)
     rows = [row for row in _rows(found) if row["path"] == full.path]
     (row,) = rows
     assert "is not what was sealed" in row["unknown"]
 
 
 def test_a_kernel_that_crashes_in_segments_is_unknown_and_the_others_answer(
-    tmp_path: Path, spark: TaskSession
+    tmp_path: Path, tasks: TaskSession
 ) -> None:
     def crash(_: KeyLog) -> Found:
         raise ZeroDivisionError("no luck")
@@ -96,14 +95,14 @@ def test_a_kernel_that_crashes_in_segments_is_unknown_and_the_others_answer(
     full, _ = _files(made, tmp_path)
     found = _rows(
         _passed(
-            spark,
+            tasks,
             made,
             [full],
             _LIMITS,
             checks={**KEY_CHECKS, "vanished": replace(KEY_CHECKS["vanished"], kernel=crash)},
         )
     )
-    usual = _rows(_passed(spark, made, [full], _LIMITS))
+    usual = _rows(_passed(tasks, made, [full], _LIMITS))
     crashed = [row for row in found if row["check"] == "vanished"]
     assert len(crashed) == made.recipe.keys
     assert all("ZeroDivisionError: no luck" in row["unknown"] for row in crashed)

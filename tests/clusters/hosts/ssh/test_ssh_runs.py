@@ -1,6 +1,7 @@
 """A scenario on machines over SSH, as a user starts it: the same file, the same verdict."""
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,12 +14,13 @@ from sealed_runs import sealed_table
 from sshd import Sshd
 
 from harness.cli.main import main
+from harness.run.lock import WAIT_VARIABLE
 from history.manifest import read_manifest
 from history.run_directory import RunDirectory
 
 pytestmark = pytest.mark.slow
 
-_TIMEOUT_S = 300
+_TIMEOUT_S = 300 + float(os.environ[WAIT_VARIABLE])
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from node_world import CLOSED, CLUSTER, NodeWorld
+from stage import CLOSED, CLUSTER, Stage
 
 from clusters.node_port.storage import Batch, PartitionKey
 from clusters.reference.nodes.broker import BrokerNode
@@ -45,7 +45,7 @@ def batch(*values: Any, producer: tuple[int, int, int] = (-1, -1, -1)) -> Batch:
     return Batch(-1, -1, len(values), *producer, values)
 
 
-class World(NodeWorld):
+class World(Stage):
     """A cluster: controllers from 1000 on, brokers from 1 on; rules by node, 0 for all others."""
 
     def __init__(

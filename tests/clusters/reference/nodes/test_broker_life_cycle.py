@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from broker_world import World, batch, copied, ready, without
-from node_world import CLOSED, formatted
+from stage import CLOSED, formatted_disk
 
 from clusters.node_port.effects import CLOSE, SEND
 from clusters.node_port.storage import CLEAN_STOP, HIGH_WATERMARKS
@@ -159,7 +159,7 @@ def test_k11_a_broker_starts_on_no_disk_that_was_not_formatted_for_it(*, rule_on
 def test_k11_a_broker_starts_on_no_other_brokers_disk() -> None:
     world = ready(brokers=2)
     world.kill(2)
-    world.disk(2).format(formatted(1))
+    world.disk(2).format(formatted_disk(1))
     world.start(2)
     world.until(lambda: 2 in world.exits)
     assert "expected node 2, found 1" in world.exits[2]

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from broker_world import World, batch, configured
-from node_world import NodeWorld
+from stage import Stage
 
 from clusters.reference.nodes.broker import BrokerNode
 from clusters.reference.nodes.combined import CombinedNode
@@ -30,7 +30,7 @@ class CombinedWorld(World):
     """Brokers from 1 on, of which the first `voting` are the controllers."""
 
     def __init__(self, *, brokers: int = 3, voting: int = 3, **settings: Any) -> None:
-        NodeWorld.__init__(self)
+        Stage.__init__(self)
         self.brokers = brokers
         self.voters = ()
         voters = tuple(range(1, voting + 1))

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
 import pytest
+from waiting import kill_all
 
 from clusters.hosts.local_host import LocalHost
 from clusters.hosts.place import Site
@@ -64,6 +65,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Address]:
             host, port = cluster.client_addresses()[0].split(":")
             yield (host, int(port))
         finally:
+            kill_all(cluster)
             cluster.stop()
 
 

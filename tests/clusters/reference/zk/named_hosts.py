@@ -44,7 +44,7 @@ class NamedHosts(Cluster):
         return Addressed(super()._node(number), self)
 
     def broker(self, number: int) -> ZkBrokerNode:
-        node = self.hosts[number].node
+        node = self.nodes[number]
         assert isinstance(node, Addressed), self.hosts[number]
         assert isinstance(node.inner.inner, ZkBrokerNode)
         return node.inner.inner

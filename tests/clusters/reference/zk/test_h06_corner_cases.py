@@ -38,7 +38,7 @@ def test_h06_one_that_restarts_within_its_own_session_gets_another_id(*, adopts:
     cluster.lose(host, at_once=True)
     cluster.start(host)
     assert cluster.registered(host) == (NEW,)
-    cluster.run(3_000)
+    cluster.run_ms(3_000)
     assert key not in cluster.broker(host).replicas.hosted, "nobody has the replica any more"
 
 

@@ -41,7 +41,7 @@ def test_settings_of_a_new_topic_hold_for_its_first_record() -> None:
 def test_a_leader_acknowledges_nothing_before_its_settings_are_read() -> None:
     cluster = Cluster().ready()
     leader = next(one for one in cluster.hosts if one != cluster.controller())
-    cluster.cut(ZOOKEEPER + 1, leader)
+    cluster.block(ZOOKEEPER + 1, leader)
     topic = NewTopic("t", -1, -1, ((leader,),))
     cluster.ask(cluster.controller(), CreateTopicsRequest(0, (topic,), 1_000 * MS))
     cluster.until(lambda: bool(cluster.broker(leader).replicas.leaders))
@@ -58,7 +58,7 @@ def test_nor_by_those_of_a_topic_of_the_same_name_that_was_deleted() -> None:
     cluster.create("t", (leader,))
     cluster.delete("t")
     cluster.until(lambda: not any(cluster.broker(one).image.topics for one in cluster.hosts))
-    cluster.cut(ZOOKEEPER + 1, leader)
+    cluster.block(ZOOKEEPER + 1, leader)
     topic = NewTopic("t", -1, -1, ((leader,),), ((MIN_ISR, "2"),))
     cluster.ask(cluster.controller(), CreateTopicsRequest(0, (topic,), 1_000 * MS))
     cluster.until(lambda: bool(cluster.broker(leader).replicas.leaders))

@@ -55,23 +55,23 @@ class Storm:
                 cluster.kill(broker)
                 cluster.start(broker)
             case "pause" if broker in up:
-                cluster.world.pause(host)
+                cluster.simulation.pause(host)
             case "stop" if len(up) > 1 and broker in up:
-                cluster.world.stop(host)
+                cluster.simulation.stop(host)
             case "cut":
                 self.cut(broker, draw.choice([one for one in (1, 2, 3) if one != broker]))
             case "cut off":
                 self.cut(broker, SERVER)
             case "server":
                 server = cluster.ensemble.hosts[0]
-                cluster.world.kill(server)
-                cluster.run(draw.choice((50, 500, 2_500)))
-                cluster.world.start(server)
+                cluster.simulation.kill(server)
+                cluster.run_ms(draw.choice((50, 500, 2_500)))
+                cluster.simulation.start(server)
             case _:
                 self.heal()
 
     def cut(self, one: int, other: int) -> None:
-        self.cluster.cut(one, other)
+        self.cluster.block(one, other)
         self.cuts.append((one, other))
 
     def heal(self) -> None:
@@ -82,7 +82,7 @@ class Storm:
         self.cuts.clear()
         for number, host in cluster.hosts.items():
             if host.state is ProcessState.PAUSED:
-                cluster.world.resume(host)
+                cluster.simulation.resume(host)
             elif host.state is ProcessState.DOWN:
                 cluster.start(number)
 
@@ -99,7 +99,7 @@ class Storm:
     def count(self) -> None:
         """Note what was acknowledged."""
         for correlation, (key, value) in tuple(self.produced.items()):
-            answer = self.cluster.client.answers.pop(correlation, CLOSED)
+            answer = self.cluster.answers.pop(correlation, CLOSED)
             if answer != CLOSED and not answer.partitions[0][1]:
                 self.acknowledged[key].append(value)
 
@@ -127,8 +127,8 @@ class Storm:
         """Mend everything, until the cluster is as ZooKeeper says it is."""
         for _ in range(3):
             self.heal()
-            self.cluster.run(3_000)
-        self.cluster.until(lambda: self.amiss() is None, within_ms=40_000)
+            self.cluster.run_ms(3_000)
+        self.cluster.until(lambda: self.amiss() is None, limit_ns=40_000 * MS)
 
     def amiss(self) -> object:
         """What is not yet as it has to be; None: nothing."""
@@ -168,7 +168,7 @@ class Storm:
 
     def judge(self, keys: list[PartitionKey]) -> None:
         """Nothing that was acknowledged is lost, and no epoch has two leaders."""
-        self.cluster.run(1_000)
+        self.cluster.run_ms(1_000)
         self.count()
         for key in keys:
             logs = [self.cluster.values(one, key) for one in self.cluster.hosts]
@@ -176,9 +176,8 @@ class Storm:
             assert set(self.acknowledged[key]) <= set(logs[0])
         for subject, width in ((CONTROLLER_ELECTED, 1), (LEADS, 2)):
             found: dict[Any, int] = {}
-            for node, note in self.cluster.notes:
-                if note[0] == subject:
-                    assert found.setdefault(note[1 : 1 + width], node) == node, note
+            for node, _, *note in self.cluster.noted(subject):
+                assert found.setdefault(tuple(note[:width]), node) == node, note
 
 
 @pytest.mark.parametrize("seed", range(1, 5))
@@ -190,7 +189,7 @@ def test_what_was_acknowledged_outlives_a_storm(seed: int, protocol: int) -> Non
     for _ in range(25):
         for _ in range(3):
             storm.produce(keys)
-            storm.cluster.run(storm.draw.choice((20, 100, 300)))
+            storm.cluster.run_ms(storm.draw.choice((20, 100, 300)))
         storm.strike()
     storm.calm()
     storm.judge(keys)
@@ -206,10 +205,10 @@ def test_topics_that_come_move_and_go_in_a_storm_are_as_zookeeper_says(
     for _ in range(25):
         for _ in range(storm.draw.choice((1, 2, 4))):
             storm.administer()
-        storm.cluster.run(storm.draw.choice((5, 20, 100, 400)))
+        storm.cluster.run_ms(storm.draw.choice((5, 20, 100, 400)))
         storm.strike()
     storm.calm()
-    assert storm.cluster.client.answers
+    assert storm.cluster.answers
 
 
 def wipes(seed: int, rules: ZkRules) -> tuple[int, int]:
@@ -224,7 +223,7 @@ def wipes(seed: int, rules: ZkRules) -> tuple[int, int]:
     def write(ms: int) -> None:
         for _ in range(0, ms, 50):
             storm.produce([key])
-            cluster.run(50)
+            cluster.run_ms(50)
 
     for _ in range(4):
         storm.calm()

@@ -188,7 +188,7 @@ def test_the_metadata_names_the_controller(teller: Teller) -> None:
 
 def test_a_broker_that_is_not_registered_yet_is_told_nothing() -> None:
     cluster = Cluster(brokers=1)
-    cluster.cut(1, 2001)
-    cluster.run(50)
+    cluster.block(1, 2001)
+    cluster.run_ms(50)
     assert cluster.broker(1).situation.broker_epoch == -1
     assert cluster.ask(1, LeaderAndIsrRequest(0, 1, 1, 1, True, ())) == CLOSED

@@ -1,9 +1,10 @@
 """A cluster of the ZooKeeper generation in a simulated world: brokers, an ensemble, a client."""
 
-from collections.abc import Callable
+from functools import partial
 from typing import Any
 
-from clusters.node_port.effects import SEND, TICK, UNREACHABLE, Effects
+from stage import CLOSED, Stage
+
 from clusters.node_port.storage import Batch, PartitionKey
 from clusters.reference.nodes.configuration import MS
 from clusters.reference.nodes.messages.client import MetadataRequest
@@ -18,13 +19,10 @@ from clusters.reference.zk.broker import ZkBrokerNode
 from clusters.reference.zk.configuration import ZkConfiguration
 from clusters.reference.zk.rules import ZkRules
 from clusters.simulation.host import ProcessState, SimulatedHost
-from clusters.simulation.world import World
+from clusters.simulation.network import Latency
 from clusters.simulation.zookeeper.ensemble import SimulatedEnsemble
 from clusters.simulation.zookeeper.sessioned import SessionedNode
 
-CLIENT = 3000
-CLOSED = "closed"
-"""The answer of a broker that closes the connection."""
 SHORT: dict[str, Any] = {
     "heartbeat_interval_ns": 200 * MS,
     "session_timeout_ns": 1_500 * MS,
@@ -40,29 +38,13 @@ SHORT: dict[str, Any] = {
 """Short times, so that tests run through few ticks."""
 
 
-class Client:
-    """A client that sends what it is given at its next tick."""
-
-    def __init__(self) -> None:
-        self.to_send: list[tuple[int, Any]] = []
-        self.answers: dict[int, Any] = {}
-        self.correlation = 0
-
-    def handle(self, _now: int, _source: int, kind: int, message: Any, effects: Effects) -> None:
-        if kind == TICK:
-            effects.extend((SEND, target, one) for target, one in self.to_send)
-            self.to_send.clear()
-        elif kind == UNREACHABLE:
-            self.answers[message.correlation] = CLOSED
-        elif kind > UNREACHABLE + 1:
-            self.answers[message.correlation] = message
-
-
-class Cluster:
+class Cluster(Stage):
     """Brokers from 1 on. `rules_off` are of all; `settings` by broker, 0 for all.
 
-    `watched`: the kinds of messages that are kept in `sent_messages`.
+    `watched`: the kinds of messages that are kept in `sent`.
     """
+
+    STEP_NS = 5 * MS
 
     def __init__(
         self,
@@ -73,27 +55,17 @@ class Cluster:
         seed: int = 1,
         rules: ZkRules | None = None,
         witnessed: bool = False,
-        watched: tuple[int, ...] = (),
+        watched: tuple[int, ...] | None = (),
     ) -> None:
-        self.world = World(seed, witnessed=witnessed)
+        super().__init__(seed, latency=Latency(), watched=watched, witnessed=witnessed)
         self.rules = rules or ZkRules().without(*rules_off)
         self.settings = settings or {}
-        self.sent_messages: list[tuple[int, int, Any]] = []
-        """(source, target, message) of the kinds in `watched`."""
-        self.notes: list[tuple[int, tuple[Any, ...]]] = []
-        self.ensemble = SimulatedEnsemble(self.world, servers)
-        self.client = Client()
-        self.client_host = self.world.add(CLIENT, "client", lambda: self.client)
-        self.hosts: dict[int, SimulatedHost] = {
-            number: self.world.add(number, f"broker-{number}", lambda n=number: self._node(n))
-            for number in range(1, brokers + 1)
-        }
-        self.world.watch(self, sent=watched)
+        self.ensemble = SimulatedEnsemble(self.simulation, servers)
+        for number in range(1, brokers + 1):
+            self.add(number, partial(self._node, number), formatted=False)
         self.ensemble.start()
         self.until(lambda: self.ensemble.leader is not None)
-        self.world.start(self.client_host)
-        for host in self.hosts.values():
-            self.world.start(host)
+        self.start(*self.ids)
 
     def _node(self, number: int) -> SessionedNode:
         said = {**SHORT, **self.settings.get(0, {}), **self.settings.get(number, {})}
@@ -111,42 +83,18 @@ class Cluster:
         node = ZkBrokerNode(configuration, self.rules)
         return SessionedNode(node, number=number, servers=self.ensemble.numbers)
 
-    # A watcher of the world.
-
-    def started(self, node: int) -> None:
-        """Nothing to be noted."""
-
-    def note(self, _now: int, node: int, note: tuple[Any, ...]) -> None:
-        self.notes.append((node, note[1:]))
-
-    def sent(self, _now: int, source: int, target: int, _kind: int, message: Any) -> None:
-        self.sent_messages.append((source, target, message))
-
-    def delivered(self, *_: Any) -> None:
-        """Nothing is looked at on its arrival."""
-
-    def noted(self, subject: str, *, node: int | None = None) -> list[tuple[Any, ...]]:
-        """What was noted of this subject, by this node or any."""
-        return [note[1:] for one, note in self.notes if note[0] == subject and node in (None, one)]
-
-    # Time.
-
-    def run(self, ms: float) -> None:
-        self.world.run(self.world.now_ns + int(ms * MS))
-
-    def until(
-        self, reached: Callable[[], bool], *, within_ms: int = 20_000, step_ms: float = 5
-    ) -> None:
-        for _ in range(int(within_ms / step_ms)):
-            if reached():
-                return
-            self.run(step_ms)
-        raise AssertionError("not reached in time")
+    def run_ms(self, ms: float) -> None:
+        self.run(int(ms * MS))
 
     # Brokers.
 
+    @property
+    def hosts(self) -> dict[int, SimulatedHost]:
+        """The brokers' hosts."""
+        return {one: self.host(one) for one in self.ids}
+
     def broker(self, number: int) -> ZkBrokerNode:
-        node = self.hosts[number].node
+        node = self.nodes[number]
         assert isinstance(node, SessionedNode), self.hosts[number]
         assert isinstance(node.inner, ZkBrokerNode)
         return node.inner
@@ -173,40 +121,19 @@ class Cluster:
         active = [one for one in self.running() if self.broker(one).controller.is_active]
         return active[0] if active else -1
 
-    def kill(self, *numbers: int) -> None:
-        for one in numbers:
-            self.world.kill(self.hosts[one])
-
-    def start(self, *numbers: int) -> None:
-        for one in numbers:
-            self.world.start(self.hosts[one])
-
-    def stop(self, number: int) -> None:
+    def stop(self, node_id: int) -> None:
         """Ask a broker to end, and wait until it has."""
-        self.world.stop(self.hosts[number])
-        self.until(lambda: self.hosts[number].state is ProcessState.DOWN)
+        super().stop(node_id)
+        self.until(lambda: self.host(node_id).state is ProcessState.DOWN)
 
-    def cut(self, a: int, b: int) -> None:
+    def block(self, a: int, b: int) -> None:
         """Let nothing through between two hosts."""
-        self.world.network.block([(a, b), (b, a)])
+        self.simulation.network.block([(a, b), (b, a)])
 
     def heal(self, a: int, b: int) -> None:
-        self.world.network.unblock([(a, b), (b, a)])
+        self.simulation.network.unblock([(a, b), (b, a)])
 
     # What clients do.
-
-    def send(self, broker: int, message: Any) -> int:
-        """Send a request; return its correlation."""
-        self.client.correlation += 1
-        message.correlation = self.client.correlation
-        self.client.to_send.append((broker, message))
-        return self.client.correlation
-
-    def ask(self, broker: int, message: Any) -> Any:
-        """Send a request, and return its answer."""
-        correlation = self.send(broker, message)
-        self.until(lambda: correlation in self.client.answers)
-        return self.client.answers[correlation]
 
     def create(self, name: str, *assignment: tuple[int, ...], **settings: str) -> int:
         """Make a topic; return its id once every broker shows it, led."""

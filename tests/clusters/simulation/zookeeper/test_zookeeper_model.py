@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterator
 
 import pytest
 from real_zookeeper import RealSession
+from waiting import kill_all
 from zookeeper_histories import CLIENTS, ROOT, Comparison, Heard, Script
 from zookeeper_toys import ZkStage
 
@@ -211,6 +212,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeperClust
             it.start()
             yield it
         finally:
+            kill_all(it)
             it.stop()
 
 

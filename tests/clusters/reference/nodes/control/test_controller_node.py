@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from desk import registration
-from node_world import CLOSED, CLUSTER, NodeWorld
+from stage import CLOSED, CLUSTER, Stage
 
 from clusters.node_port.storage import META_PROPERTIES, MetaProperties
 from clusters.reference.nodes.configuration import MS, Configuration, S
@@ -24,7 +24,7 @@ from clusters.reference.nodes.states import BrokerState
 ALL = (1001, 1002, 1003)
 
 
-class Assembly(NodeWorld):
+class Assembly(Stage):
     """Controllers alone: a client stands for each broker."""
 
     def __init__(self, *ids: int, rules: Rules | None = None, **settings: Any) -> None:

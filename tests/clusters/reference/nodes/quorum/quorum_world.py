@@ -8,7 +8,7 @@ from functools import partial
 from random import Random
 from typing import Any
 
-from node_world import NodeWorld
+from stage import Stage
 
 from clusters.node_port.alarm import Alarm
 from clusters.node_port.effects import START, TICK, TICK_NS, Effects
@@ -71,7 +71,7 @@ class Part:
         self.replayer.advance(self.part.log, self.part.high_watermark)
 
 
-class World(NodeWorld):
+class World(Stage):
     """All parts, with faults that wait for a note."""
 
     def __init__(

@@ -2,7 +2,7 @@
 
 import pytest
 from broker_world import World, batch, ready, without
-from node_world import CLOSED
+from stage import CLOSED
 
 from clusters.node_port.storage import PartitionKey
 from clusters.reference.nodes.configuration import MS

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from broker_world import World, batch, ready
-from node_world import CLOSED
+from stage import CLOSED
 
 from clusters.reference.nodes.configuration import MS
 from clusters.reference.nodes.errors import Error

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from broker_world import World, copied, ready, without
-from node_world import CLOSED
+from stage import CLOSED
 
 from clusters.node_port.storage import MetadataBatch
 from clusters.reference.nodes.configuration import MS

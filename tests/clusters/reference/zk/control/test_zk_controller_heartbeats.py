@@ -117,8 +117,7 @@ def unseen_restart(desk: Desk) -> None:
     """Broker 2 registers anew, and its heartbeat comes before any watch of it."""
     watching = desk.active.session
     assert watching is not None
-    watching.child_watches.clear()
-    watching.data_watches.clear()
+    desk.double.forget(watching)
     desk.restart(2)
 
 

@@ -12,10 +12,8 @@ from clusters.reference.nodes.configuration import MS
 from clusters.reference.nodes.errors import Error
 from clusters.reference.nodes.messages.control import CreateTopicsRequest, NewTopic
 from clusters.reference.zk.configuration import InterBrokerProtocol
-from clusters.reference.zk.messages import IsrChange, IsrChangeRequest
+from clusters.reference.zk.messages import IsrChange, IsrChangeRequest, UpdateMetadataRequest
 from clusters.reference.zk.rules import ZkRules
-from clusters.simulation.host import Channel
-from clusters.simulation.kinds import KIND_COUNT
 
 LONG = {"session_timeout_ns": 3_800 * MS}
 PATIENT = {
@@ -23,33 +21,6 @@ PATIENT = {
     1: LONG,
 }
 """The controller outlives a pause in which a broker's session ends, and takes none for silent."""
-
-
-class Held:
-    """Frames of one kind that are held back, as the network's interceptor."""
-
-    def __init__(self, within: Cluster, kind: int) -> None:
-        self.network = within.world.network
-        self.kinds = bytes(number == kind for number in range(KIND_COUNT))
-        self.frames: list[tuple[Channel, Any]] = []
-        self.network.intercept(self)
-
-    def wanted(self, _link: Channel) -> bytes:
-        return self.kinds
-
-    def take(self, link: Channel, message: Any, _request: Any) -> bool:
-        self.frames.append((link, message))
-        return True
-
-    def stop(self) -> None:
-        """Hold nothing more."""
-        self.network.intercept(None)
-
-    def release(self) -> None:
-        """Deliver what was held back, and hold nothing more."""
-        self.stop()
-        for link, message in self.frames:
-            self.network.transmit(link, message)
 
 
 def led(cluster: Cluster, *replicas: int) -> PartitionKey:
@@ -77,12 +48,12 @@ def cut_off(cluster: Cluster) -> tuple[int, PartitionKey]:
     """The leader is cut from the controller alone for 5 s, in which a topic is made; who, what."""
     victim, _ = followers_of(cluster)
     key = led(cluster, victim, cluster.controller())
-    cluster.cut(victim, cluster.controller())
-    cluster.run(2_500)
+    cluster.block(victim, cluster.controller())
+    cluster.run_ms(2_500)
     new = NewTopic("u", -1, -1, ((cluster.controller(),),))
     request = CreateTopicsRequest(0, (new,), 1_000 * MS)
     assert cluster.ask(cluster.controller(), request).topics[0][2] == Error.NONE
-    cluster.run(2_500)
+    cluster.run_ms(2_500)
     return victim, key
 
 
@@ -114,12 +85,12 @@ def test_without_active_once_told_a_broker_shows_old_metadata_after_it_is_back()
         cluster = Cluster(*off).ready()
         victim, _ = cut_off(cluster)
         controller = cluster.controller()
-        cluster.world.network.unblock([(victim, controller)])
-        cluster.world.network.unblock([(controller, victim)])
-        held = Held(cluster, 84)  # UpdateMetadata is late.
-        cluster.run(1_000)
+        cluster.simulation.network.unblock([(victim, controller)])
+        cluster.simulation.network.unblock([(controller, victim)])
+        cluster.hold(UpdateMetadataRequest.kind)
+        cluster.run_ms(1_000)
         shown[off] = cluster.metadata(victim)
-        held.release()
+        cluster.release()
     assert shown[()] == CLOSED
     assert {one[0] for one in shown["active_once_told",].topics} == {"t"}
 
@@ -128,7 +99,7 @@ def test_a_topic_that_was_deleted_while_a_broker_was_cut_off_is_not_shown_by_it(
     cluster = Cluster().ready()
     victim, other = followers_of(cluster)
     cluster.create("t", (other, cluster.controller()))
-    cluster.cut(victim, cluster.controller())
+    cluster.block(victim, cluster.controller())
     cluster.until(lambda: cluster.metadata(victim) == CLOSED)
     cluster.delete("t")
     cluster.heal(victim, cluster.controller())
@@ -141,13 +112,13 @@ def unnoticed_restart(cluster: Cluster) -> tuple[int, PartitionKey]:
     victim, other = 3, 2
     assert cluster.controller() == 1
     key = led(cluster, other, victim)
-    cluster.world.pause(cluster.hosts[1])
+    cluster.simulation.pause(cluster.hosts[1])
     cluster.kill(victim)
     cluster.hosts[victim].disk.format({})
     cluster.start(victim)
     cluster.until(lambda: cluster.broker(victim).situation.broker_epoch > 0)
-    cluster.world.resume(cluster.hosts[1])
-    cluster.run(3_000)
+    cluster.simulation.resume(cluster.hosts[1])
+    cluster.run_ms(3_000)
     assert cluster.controller() == 1
     return victim, key
 
@@ -201,12 +172,12 @@ def second_process(cluster: Cluster) -> tuple[Any, tuple[int, ...]]:
     key = led(cluster, 2, 3)
     before = cluster.broker(2).situation.broker_epoch
     epoch = cluster.broker(2).image.partitions[key].leader_epoch
-    cluster.world.pause(cluster.hosts[1])
+    cluster.simulation.pause(cluster.hosts[1])
     cluster.kill(2)
     cluster.start(2)
     cluster.until(lambda: cluster.broker(2).situation.broker_epoch > before)
-    cluster.world.resume(cluster.hosts[1])
-    cluster.run(1_000)
+    cluster.simulation.resume(cluster.hosts[1])
+    cluster.run_ms(1_000)
     asked = (("t", (IsrChange(0, epoch, (2,)),)),)
     answer = cluster.ask(1, IsrChangeRequest(0, 2, before, 0, asked))
     return answer, isr(cluster, key)
@@ -235,28 +206,28 @@ def late_isr_change(cluster: Cluster) -> PartitionKey:
     """
     assert cluster.controller() == 1
     key = led(cluster, 2, 3)
-    cluster.world.pause(cluster.hosts[3])
+    cluster.simulation.pause(cluster.hosts[3])
     cluster.until(lambda: isr(cluster, key) == (2,))
     assert cluster.produce(key, "b", broker=2) == 0
-    held = Held(cluster, IsrChangeRequest.kind)
-    cluster.world.resume(cluster.hosts[3])
-    cluster.until(lambda: bool(held.frames))
+    cluster.hold(IsrChangeRequest.kind)
+    cluster.simulation.resume(cluster.hosts[3])
+    cluster.until(lambda: bool(cluster.held))
     before = cluster.broker(3).situation.broker_epoch
     cluster.kill(3)
     cluster.hosts[3].disk.format({})
-    cluster.cut(2, 3)
+    cluster.block(2, 3)
     cluster.start(3)
     active = (BROKER_CONTROLLED_STATE, 3)
     cluster.until(
         lambda: any(
-            note[:2] == active and note[2] > before and note[3] == ControlledState.ACTIVE
-            for _, note in cluster.notes
+            tuple(note[:2]) == active and note[2] > before and note[3] == ControlledState.ACTIVE
+            for _, *note in cluster.notes
         )
     )
     cluster.kill(2)
-    held.release()
+    cluster.release()
     cluster.until(lambda: 2 not in cluster.broker(1).controller.context.image.brokers)
-    cluster.run(100)
+    cluster.run_ms(100)
     return key
 
 
@@ -285,7 +256,7 @@ def test_it_loses_nothing_where_the_members_incarnations_are_checked() -> None:
 
 def shrink(cluster: Cluster, key: PartitionKey, value: str) -> None:
     """Broker 2 writes a record that 3 cannot fetch, until the ISR is without 3."""
-    cluster.cut(2, 3)
+    cluster.block(2, 3)
     assert cluster.produce(key, value, broker=2, acks=1) == 0
     cluster.until(lambda: isr(cluster, key) == (2,))
 
@@ -296,14 +267,14 @@ def test_an_isr_change_that_arrives_after_a_later_one_undoes_it_in_the_draft() -
     assert cluster.controller() == 1
     key = led(cluster, 2, 3)
     shrink(cluster, key, "b")
-    held = Held(cluster, IsrChangeRequest.kind)
+    cluster.hold(IsrChangeRequest.kind)
     cluster.heal(2, 3)
-    cluster.until(lambda: bool(held.frames))
-    held.stop()
+    cluster.until(lambda: bool(cluster.held))
+    cluster.catches = None
     cluster.until(lambda: isr(cluster, key) == (2, 3))  # by its repetition
     shrink(cluster, key, "c")
     assert cluster.produce(key, "d", broker=2) == 0
-    held.release()
+    cluster.release()
     cluster.until(lambda: isr(cluster, key) == (2, 3))
     cluster.kill(2)
     cluster.until(lambda: cluster.leader(key) == 3)

@@ -5,7 +5,7 @@ client is a host that asks once, over a connection of its own, and keeps what it
 """
 
 import itertools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from typing import Any
 
 from clusters.node_port import effects as border
@@ -22,13 +22,13 @@ LATENCY_NS = 1 * MS
 CLOSED = "closed"
 BEGIN_NS = 1_000_000_000
 _CLIENTS_FROM = 1 << 20
-_EVERY_KIND = bytes([1]) * KIND_COUNT
+STEADY = Latency(delay_ns=LATENCY_NS, spread_ns=0)
 
 Held = tuple[int, int, Any]
 """(source, target, message)."""
 
 
-def formatted(node_id: int) -> dict[str, Any]:
+def formatted_disk(node_id: int) -> dict[str, Any]:
     """The files of a disk as the storage tool leaves it."""
     properties = MetaProperties(cluster_id=CLUSTER, node_id=node_id, directory_id=node_id)
     return {META_PROPERTIES: properties}
@@ -63,12 +63,25 @@ class Client:
             self._heard(CLOSED if kind == border.UNREACHABLE else message)
 
 
-class NodeWorld:
-    """Add nodes, each on a formatted disk, and start them."""
+class Stage:
+    """Add nodes, and start them. `watched`: the kinds of messages that are seen; all, if not told.
 
-    def __init__(self, seed: int = 1) -> None:
-        latency = Latency(delay_ns=LATENCY_NS, spread_ns=0)
-        self.simulation = Simulation(seed, latency=latency, digest=False)
+    Only what is seen can be held back or cut off here; a network's own blocks are for all.
+    """
+
+    STEP_NS = 0
+    """The time between looks of `until`; 0: at every event."""
+
+    def __init__(
+        self,
+        seed: int = 1,
+        *,
+        latency: Latency = STEADY,
+        watched: Container[int] | None = None,
+        witnessed: bool = False,
+    ) -> None:
+        self._seen = _table(range(KIND_COUNT) if watched is None else watched)
+        self.simulation = Simulation(seed, latency=latency, digest=False, witnessed=witnessed)
         self.simulation.run(BEGIN_NS)
         self.simulation.network.intercept(self)
         self.ids: tuple[int, ...] = ()
@@ -87,8 +100,8 @@ class NodeWorld:
         self._held_links: dict[int, Channel] = {}
         self._clients = itertools.count(_CLIENTS_FROM)
 
-    def add(self, node_id: int, build: Callable[[], Any]) -> None:
-        """Add a node that is down, on a formatted disk."""
+    def add(self, node_id: int, build: Callable[[], Any], *, formatted: bool = True) -> None:
+        """Add a node that is down, on a disk that is formatted, or empty."""
 
         def tap(effects: border.Effects) -> None:
             for effect in effects:
@@ -97,7 +110,8 @@ class NodeWorld:
 
         self.ids = (*self.ids, node_id)
         self.simulation.add(node_id, f"node-{node_id}", lambda: Tapped(build(), tap))
-        self.wipe(node_id)
+        if formatted:
+            self.wipe(node_id)
 
     @property
     def now(self) -> int:
@@ -123,17 +137,19 @@ class NodeWorld:
 
     # Faults.
 
-    def start(self, node_id: int) -> None:
-        self.simulation.start(self.host(node_id))
+    def start(self, *node_ids: int) -> None:
+        for one in node_ids:
+            self.simulation.start(self.host(one))
 
-    def kill(self, node_id: int, *, power: bool = False) -> None:
-        """End a process at once; what it wrote stays, but for what a loss of power takes."""
-        if self.host(node_id).state is not ProcessState.DOWN:
-            (self.simulation.cut_power if power else self.simulation.kill)(self.host(node_id))
+    def kill(self, *node_ids: int, power: bool = False) -> None:
+        """End processes at once; what they wrote stays, but for what a loss of power takes."""
+        for one in map(self.host, node_ids):
+            if one.state is not ProcessState.DOWN:
+                (self.simulation.cut_power if power else self.simulation.kill)(one)
 
     def wipe(self, node_id: int) -> None:
         """Replace the disk by a new one, formatted."""
-        self.disk(node_id).format(formatted(node_id))
+        self.disk(node_id).format(formatted_disk(node_id))
 
     def stop(self, node_id: int) -> None:
         self.simulation.stop(self.host(node_id))
@@ -156,14 +172,15 @@ class NodeWorld:
         while self.now <= end:
             if found := claim():
                 return found
-            self.simulation.run(self.simulation._heap[0][0])
+            step = self.STEP_NS
+            self.simulation.run(self.now + step if step else self.simulation._heap[0][0])
         raise AssertionError(f"not within {limit_ns / 1e9} s: {claim}")
 
     # Messages.
 
     def wanted(self, _link: Channel) -> bytes:
-        """All frames pass by `take`: this world is the network's interceptor."""
-        return _EVERY_KIND
+        """Frames of these kinds pass by `take`: the stage is the network's interceptor."""
+        return self._seen
 
     def take(self, link: Channel, message: Any, _request: Any) -> bool:
         """Lose or catch a frame, or let it pass."""
@@ -176,6 +193,15 @@ class NodeWorld:
         self.held.append(found)
         self._held_links[id(message)] = link
         return True
+
+    def hold(self, kind: int) -> None:
+        """Hold back all messages of a kind from now on, and see no others."""
+        self._seen = _table((kind,))
+        self.catches = lambda *_: True
+        self.simulation.network.intercept(self)
+
+    def left(self, link: Channel) -> None:
+        """Let frames go that a host has given up with its connection: none is known by it."""
 
     def release(self) -> None:
         """Deliver what was held back, and hold nothing more."""
@@ -239,3 +265,7 @@ class NodeWorld:
 
     def _hears_of_the_end(self, client: int) -> None:
         self.answers.setdefault(client, CLOSED)
+
+
+def _table(kinds: Container[int]) -> bytes:
+    return bytes(kind in kinds for kind in range(KIND_COUNT))
