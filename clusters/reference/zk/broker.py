@@ -179,7 +179,7 @@ class ZkBrokerNode:
 
     def registered(self, now: int, effects: Effects) -> None:
         """It is registered; the situation has its id and its broker epoch."""
-        self._settings.begin(effects)
+        self._settings.begin(now, effects)
         self.controller.registered(now, effects)
         self.life.registered(now, effects)
 
