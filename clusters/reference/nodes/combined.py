@@ -23,7 +23,6 @@ from clusters.node_port.effects import (
     Effects,
 )
 from clusters.node_port.storage import Contents
-from clusters.reference.nodes.broker import BrokerNode
 from clusters.reference.nodes.configuration import Configuration
 from clusters.reference.nodes.controller import OTHERS_FROM, ControllerNode
 from clusters.reference.nodes.image import MetadataImage
@@ -31,6 +30,7 @@ from clusters.reference.nodes.messages.quorum import VoteRequest
 from clusters.reference.nodes.quorum.metadata_log import QUORUM, MetadataLog
 from clusters.reference.nodes.quorum.snapshots import SnapshotCodec
 from clusters.reference.nodes.quorum.voter import Voter
+from clusters.reference.nodes.quorum_broker import BrokerNode
 from clusters.reference.nodes.rules import Rules
 from clusters.reference.nodes.serving.groups import CommitCodec
 from clusters.reference.nodes.situation import Situation

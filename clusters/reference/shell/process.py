@@ -68,9 +68,9 @@ from history.failure import HarnessError
 
 if TYPE_CHECKING:
     from clusters.reference.codec.api import Api
-    from clusters.reference.nodes.broker import BrokerNode
     from clusters.reference.nodes.combined import CombinedNode
     from clusters.reference.nodes.controller import ControllerNode
+    from clusters.reference.nodes.quorum_broker import BrokerNode
     from clusters.reference.zk.broker import ZkBrokerNode
 
 __all__ = ["run"]
@@ -343,7 +343,7 @@ def _node(
 
         assert isinstance(rules, ZkRules)
         return ZkBrokerNode(configuration, rules, codec=codec)
-    from clusters.reference.nodes.broker import BrokerNode  # noqa: PLC0415
+    from clusters.reference.nodes.quorum_broker import BrokerNode  # noqa: PLC0415
 
     return BrokerNode(configuration, rules, codec=codec, snapshots=SnapshotBytes())
 

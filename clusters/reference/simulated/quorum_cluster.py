@@ -18,13 +18,13 @@ from clusters.kafka_port import KafkaSpec, Role, role_of
 from clusters.node_port.effects import Effects, Node
 from clusters.node_port.storage import META_PROPERTIES, MetaProperties
 from clusters.port import NodeName
-from clusters.reference.nodes.broker import BrokerNode
 from clusters.reference.nodes.combined import CombinedNode
 from clusters.reference.nodes.configuration import Configuration, S
 from clusters.reference.nodes.control.active import REQUESTS
 from clusters.reference.nodes.controller import ControllerNode
 from clusters.reference.nodes.messages.control import DescribeQuorumRequest
 from clusters.reference.nodes.messages.quorum import FetchSnapshotRequest, VoteRequest
+from clusters.reference.nodes.quorum_broker import BrokerNode
 from clusters.reference.nodes.rules import Rules
 from clusters.reference.simulated.append_times import AppendTimes
 from clusters.reference.simulated.cluster import (

@@ -7,11 +7,11 @@ from typing import Any
 from node_world import CLOSED, CLUSTER, NodeWorld
 
 from clusters.node_port.storage import Batch, PartitionKey
-from clusters.reference.nodes.broker import BrokerNode
 from clusters.reference.nodes.configuration import MS, Configuration
 from clusters.reference.nodes.controller import ControllerNode
 from clusters.reference.nodes.messages.control import CreateTopicsRequest, NewTopic
 from clusters.reference.nodes.messages.data import FetchRequest, ProduceRequest
+from clusters.reference.nodes.quorum_broker import BrokerNode
 from clusters.reference.nodes.rules import Rules
 
 

@@ -6,11 +6,11 @@ import pytest
 from broker_world import World, batch, configured
 from node_world import NodeWorld
 
-from clusters.reference.nodes.broker import BrokerNode
 from clusters.reference.nodes.combined import CombinedNode
 from clusters.reference.nodes.configuration import MS
 from clusters.reference.nodes.messages.control import BrokerHeartbeatRequest
 from clusters.reference.nodes.messages.quorum import MetadataFetchRequest
+from clusters.reference.nodes.quorum_broker import BrokerNode
 from clusters.reference.nodes.rules import Rules
 from clusters.reference.simulated.cluster import CLIENTS_FROM, HARNESS_FROM
 from clusters.reference.simulated.quorum_cluster import TwoListeners
