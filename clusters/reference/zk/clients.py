@@ -79,7 +79,7 @@ class ClientsOfController:
         if source is None:
             self._own.forward(now, None, request, effects)
         elif request.kind in CONTROLLED:
-            self._controller.request(now, source, request.kind, request, effects)
+            self._controller.request(now, source, request, effects)
         else:
             effects.append((CLOSE, source))
 

@@ -96,7 +96,7 @@ class IsrChanges:
             self._decided(now, key, error, effects)
         self.send(now, effects)
 
-    def unreachable(self, now: int, request: IsrChangeRequest) -> None:
+    def unreachable(self, now: int, request: IsrChangeRequest, _effects: Effects) -> None:
         """Prepare to send a request again, after a pause: it may have arrived."""
         self._request.unreachable(now, request)
 

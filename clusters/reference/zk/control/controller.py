@@ -98,22 +98,22 @@ class Controller:
         """The broker's session is over: resign at once."""
         self._election.expired(now, effects)
 
-    def request(self, now: int, source: int, kind: int, message: Any, effects: Effects) -> None:
+    def request(self, now: int, source: int, message: Any, effects: Effects) -> None:
         """Take one of CONTROLLED."""
         known = self._situation.zk_configuration.inter_broker_protocol_max
-        if kind in _OF_DRAFT and known < InterBrokerProtocol.HEARTBEATS:
+        if message.kind in _OF_DRAFT and known < InterBrokerProtocol.HEARTBEATS:
             refuse(source, message, Error.UNSUPPORTED_VERSION, effects)
         elif self._active is None or not self._active.is_loaded:
             refuse(source, message, Error.NOT_CONTROLLER, effects)
         else:
             self._active.request(now, source, message, effects)
 
-    def answered(self, now: int, _source: int, _kind: int, message: Any, effects: Effects) -> None:
+    def answered(self, now: int, message: Any, effects: Effects) -> None:
         """Take one of ANSWERED."""
         if self._active is not None:
             self._active.answered(now, message, effects)
 
-    def unreachable(self, now: int, _source: int, request: Any, _effects: Effects) -> None:
+    def unreachable(self, now: int, request: Any, _effects: Effects) -> None:
         """A request to a broker is lost."""
         if self._active is not None and request.kind in REQUESTS:
             self._active.unreachable(now, request)

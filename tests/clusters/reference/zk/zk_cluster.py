@@ -5,6 +5,7 @@ from typing import Any
 
 from clusters.node_port.effects import SEND, TICK, UNREACHABLE, Effects
 from clusters.node_port.storage import Batch, PartitionKey
+from clusters.reference.nodes.broker import BrokerNode
 from clusters.reference.nodes.configuration import MS
 from clusters.reference.nodes.messages.client import MetadataRequest
 from clusters.reference.nodes.messages.control import (
@@ -14,7 +15,7 @@ from clusters.reference.nodes.messages.control import (
 )
 from clusters.reference.nodes.messages.data import FetchRequest, ProduceRequest
 from clusters.reference.nodes.states import BrokerState
-from clusters.reference.zk.broker import ZkBrokerNode
+from clusters.reference.zk.broker import ZkRegistrar, zk_broker
 from clusters.reference.zk.configuration import ZkConfiguration
 from clusters.reference.zk.rules import ZkRules
 from clusters.simulation.host import ProcessState, SimulatedHost
@@ -108,7 +109,7 @@ class Cluster:
                 **said,
             }
         )
-        node = ZkBrokerNode(configuration, self.rules)
+        node = zk_broker(configuration, self.rules)
         return SessionedNode(node, number=number, servers=self.ensemble.numbers)
 
     # A watcher of the world.
@@ -145,10 +146,10 @@ class Cluster:
 
     # Brokers.
 
-    def broker(self, number: int) -> ZkBrokerNode:
+    def broker(self, number: int) -> BrokerNode[ZkRegistrar]:
         node = self.hosts[number].node
         assert isinstance(node, SessionedNode), self.hosts[number]
-        assert isinstance(node.inner, ZkBrokerNode)
+        assert isinstance(node.inner, BrokerNode)
         return node.inner
 
     def running(self) -> list[int]:
@@ -159,7 +160,7 @@ class Cluster:
         found = numbers or tuple(self.hosts)
         return self.controller() > 0 and all(
             self.hosts[one].node is not None
-            and self.broker(one).life.state == BrokerState.RUNNING
+            and self.broker(one).registrar.life.state == BrokerState.RUNNING
             and len(self.broker(one).image.brokers) >= len(found)
             for one in found
         )
@@ -170,7 +171,7 @@ class Cluster:
 
     def controller(self) -> int:
         """The broker that is the active controller; -1: none is."""
-        active = [one for one in self.running() if self.broker(one).controller.is_active]
+        active = [one for one in self.running() if self.broker(one).registrar.controller.is_active]
         return active[0] if active else -1
 
     def kill(self, *numbers: int) -> None:
