@@ -1,12 +1,15 @@
-"""A broker: its replay of the metadata, its life cycle, its replicas, and what it answers.
+"""A broker of either generation: its start and end, its replicas, and what it answers.
+
+Two ports tell the generations apart: how it registers and hears what it is to do (`Registrar`), and
+how changes of ISRs are proposed (`IsrProposals`). `quorum_broker` and `zk.broker` put one together.
 
 Events are branched by how frequent they are. What a fenced broker does not answer is refused here,
-in one place; followers are served by who leads, fenced or not, since its metadata may be older than
-the decision that another broker leads, and is told so by epochs.
+in one place.
 """
 
-from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 from clusters.node_port.alarm import Alarm
 from clusters.node_port.effects import (
@@ -22,137 +25,122 @@ from clusters.node_port.effects import (
     WRITE,
     Effects,
 )
-from clusters.node_port.storage import (
-    CLEAN_STOP,
-    METADATA,
-    Contents,
-    PartitionKey,
-    Snapshot,
-)
-from clusters.reference.nodes.configuration import Configuration
-from clusters.reference.nodes.formatted import unfit
+from clusters.node_port.storage import CLEAN_STOP, Contents, FileName
 from clusters.reference.nodes.image import MetadataImage
-from clusters.reference.nodes.levels import LEVEL_VISIBILITY
-from clusters.reference.nodes.life_cycle import LifeCycle
-from clusters.reference.nodes.messages import client, control, data, quorum
-from clusters.reference.nodes.quorum.observer import FollowedLog, QuorumObserver
-from clusters.reference.nodes.quorum.replay import Replayer
-from clusters.reference.nodes.quorum.snapshots import SnapshotCodec
-from clusters.reference.nodes.records import (
-    ConfigRecord,
-    MetadataRecord,
-    PartitionChangeRecord,
-    PartitionRecord,
-    RemoveTopicRecord,
-)
-from clusters.reference.nodes.replicas.proposals import Proposals
+from clusters.reference.nodes.messages import client, data
 from clusters.reference.nodes.replicas.replicas import Replicas
-from clusters.reference.nodes.rules import Rules
-from clusters.reference.nodes.serving.forwarding import Forwarding
-from clusters.reference.nodes.serving.groups import CommitCodec, CommitValues
-from clusters.reference.nodes.serving.producer_ids import ControllerBlocks, ProducerIds
 from clusters.reference.nodes.serving.server import Server
-from clusters.reference.nodes.serving.visibility import Visibility
 from clusters.reference.nodes.situation import Situation
-from clusters.reference.nodes.states import BrokerState
 
-__all__ = ["BrokerNode"]
+__all__ = ["BrokerNode", "Handlers", "Registrar", "end"]
 
 _FETCH: Final = data.FetchRequest.kind
 _FETCHED: Final = data.FetchResponse.kind
 _VERSIONS: Final = client.ApiVersionsRequest.kind
 _PRODUCE: Final = data.ProduceRequest.kind
-_OF_QUORUM: Final = (
-    SYNCED,
-    quorum.MetadataFetchResponse.kind,
-    quorum.FetchSnapshotResponse.kind,
-)
-_OF_LIFE: Final = (
-    control.BrokerRegistrationRequest.kind,
-    control.BrokerHeartbeatRequest.kind,
-)
 _READS: Final = frozenset(
-    {
-        client.MetadataRequest.kind,
-        client.DescribeConfigsRequest.kind,
-        client.ApiVersionsRequest.kind,
-    }
+    {client.MetadataRequest.kind, client.DescribeConfigsRequest.kind, _VERSIONS}
 )
 """The requests that show metadata."""
 _BROKER: Final = "broker"
 """The first element of this module's sync tokens; the second is why the process ends."""
 
-_Applied = list[tuple[int, int, MetadataRecord]]
+
+@dataclass(frozen=True, slots=True)
+class Handlers:
+    """What a part of a broker takes, by kind."""
+
+    answers: Mapping[int, Callable[[int, Any, Effects], None]] = field(default_factory=dict)
+    """Responses and rarer events: (now, message, effects)."""
+    lost: Mapping[int, Callable[[int, Any, Effects], None]] = field(default_factory=dict)
+    """Its requests that came back; whether they had arrived is not known."""
+    requests: Mapping[int, Callable[[int, int, Any, Effects], None]] = field(default_factory=dict)
+    """What other nodes ask it, fenced or not: (now, source, request, effects)."""
 
 
-class BrokerNode:
+class Registrar(Protocol):
+    """The way in which a broker registers, hears what it is to do, and leaves."""
+
+    @property
+    def handlers(self) -> Handlers:
+        """What it takes."""
+
+    def unfit(self, contents: Contents) -> str:
+        """Return why the broker may not start on this disk; empty if it may."""
+
+    def start(self, now: int, contents: Contents, effects: Effects, *, is_unclean: bool) -> None:
+        """Begin; after a crash the logs are `recovered` first."""
+
+    def recovered(self, now: int, effects: Effects) -> None:
+        """The logs are as they were before the crash, but for what is torn at their ends."""
+
+    def stop(self, now: int, effects: Effects) -> None:
+        """The operating system asks the broker to end."""
+
+    def tick(self, now: int, effects: Effects) -> None:
+        """Look at what is due."""
+
+    def overdue(self, now: int, effects: Effects) -> None:
+        """The time is over until which the broker serves (`Situation.serves_until_ns`)."""
+
+    def may_be_forgotten(self) -> bool:
+        """Return whether the controller may count it no more, though it has not heard so."""
+
+
+_Registrar = TypeVar("_Registrar", bound=Registrar)
+
+
+class BrokerNode(Generic[_Registrar]):
     """A broker, to be driven as `effects.Node` says.
 
-    `codec` turns commits of groups' offsets into payloads of the kind that the shell stores,
-    `snapshots` snapshots into what pieces are cut of. `log`: the metadata log that it replays;
-    None: its own, which it fetches.
+    `follows_fenced`: a fenced broker serves followers, too. `isr`: what the proposals take.
     """
 
     __slots__ = (
+        "_answers",
         "_consume",
         "_fetched",
         "_follow",
-        "_is_over",
+        "_follows_fenced",
+        "_lost",
         "_produce",
-        "_proposals",
-        "_replayer",
-        "_responses",
+        "_requests",
         "_serves_anyway",
         "_sources",
         "alarm",
-        "life",
-        "observer",
+        "registrar",
         "replicas",
         "server",
         "situation",
-        "visibility",
     )
 
     def __init__(
         self,
-        configuration: Configuration,
-        rules: Rules,
+        situation: Situation,
+        replicas: Replicas,
+        server: Server,
+        registrar: _Registrar,
         *,
-        codec: CommitCodec | None = None,
-        snapshots: SnapshotCodec | None = None,
-        log: FollowedLog | None = None,
+        isr: Handlers,
+        follows_fenced: bool,
     ) -> None:
-        self.situation = Situation(configuration, rules)
-        self.alarm: Alarm = self.situation.alarm
-        self.observer: FollowedLog = log or QuorumObserver(
-            configuration, rules, self.alarm, snapshots=snapshots
-        )
-        self._proposals = Proposals(self.situation)
-        self.replicas = Replicas(self.situation, self._proposals)
-        self.visibility = Visibility(self.situation)
-        self.server = Server(
-            self.situation,
-            self.replicas,
-            codec or CommitValues(),
-            visibility=self.visibility,
-            forwarding=Forwarding(self.situation),
-            producer_ids=ProducerIds(self.situation, ControllerBlocks(self.situation)),
-        )
-        self.life = LifeCycle(self.situation, self)
+        self.situation = situation
+        self.alarm: Alarm = situation.alarm
+        self.replicas = replicas
+        self.server = server
+        self.registrar = registrar
         # Rule fenced_serves_nobody.
-        self._serves_anyway = not rules.fenced_serves_nobody
-        self._replayer = Replayer()
-        self._is_over = False
-        self._sources = self.server.clients.sources
-        self._fetched = self.replicas.fetchers.fetched
-        self._follow = self.server.fetching.follow
-        self._consume = self.server.fetching.consume
-        self._produce = self.server.producing.produce
-        self._responses: Mapping[int, Any] = {
-            control.BrokerRegistrationResponse.kind: self.life.registered,
-            control.BrokerHeartbeatResponse.kind: self.life.heard,
-            control.AlterPartitionResponse.kind: self._proposals.answered,
-        }
+        self._serves_anyway = not situation.rules.fenced_serves_nobody
+        self._follows_fenced = follows_fenced or self._serves_anyway
+        self._sources = server.clients.sources
+        self._fetched = replicas.fetchers.fetched
+        self._follow = server.fetching.follow
+        self._consume = server.fetching.consume
+        self._produce = server.producing.produce
+        own = registrar.handlers
+        self._requests = own.requests
+        self._answers = {**own.answers, **isr.answers}
+        self._lost = {**own.lost, **isr.lost}
 
     @property
     def image(self) -> MetadataImage:
@@ -162,64 +150,51 @@ class BrokerNode:
     @property
     def visible(self) -> MetadataImage:
         """The metadata that clients see."""
-        return self.visibility.image
+        return self.server.visibility.image
 
     def handle(self, now: int, source: int, kind: int, message: Any, effects: Effects) -> None:
         """Take one event; append what is to be done to `effects`."""
-        if now >= self.life.serves_until_ns > 0:
+        situation = self.situation
+        if now >= situation.serves_until_ns > 0:
             # After a pause this is the first thing to be seen: who waits is answered no more.
-            self.life.look_at_lease(now, effects)
-        if self._is_over:
-            self._finish(kind, message, effects)
+            self.registrar.overdue(now, effects)
+        if situation.is_over:
+            if kind == SYNCED and message[0] == _BROKER:
+                effects.append((EXIT, message[1]))
         elif kind == _FETCHED:
             self._fetched(now, message, effects)
         elif kind == _FETCH and message.replica_id >= 0:
-            self._follow(now, source, message, effects)
-        elif kind == _PRODUCE and now < self.life.serves_until_ns and source in self._sources:
+            if self._follows_fenced or now < situation.serves_until_ns:
+                self._follow(now, source, message, effects)
+            else:
+                effects.append((CLOSE, source))
+        elif kind == _PRODUCE and now < situation.serves_until_ns and source in self._sources:
             self._produce(now, source, message, effects)
         elif kind == TICK:
             self._tick(now, effects)
         elif kind > STOP and kind % 2 == 0:
             self._request(now, source, kind, message, effects)
         else:
-            self._rarer(now, source, kind, message, effects)
-
-    def moved(self, now: int, effects: Effects) -> None:
-        """Go on with the log, which something else than this broker may have moved."""
-        if not self._is_over:
-            self._observed(now, effects)
-
-    def fenced(self, effects: Effects) -> None:
-        """Serve no client from here on, nor those that wait."""
-        if not self._serves_anyway:
-            self.server.close(effects)
-
-    def ended(self, reason: str, effects: Effects) -> None:
-        """The life is over: what the disk needs for a clean start is made durable, then EXIT."""
-        self._is_over = True
-        self.replicas.close(METADATA, (_BROKER, reason), effects)
-
-    def told_lowest(self, offset: int, effects: Effects) -> None:
-        """The controller named the lowest acknowledged offset."""
-        if self.visibility.told_lowest(offset, effects):
-            self.server.shown(effects)
-        self.life.is_behind = self.visibility.is_behind
-
-    def _finish(self, kind: int, message: Any, effects: Effects) -> None:
-        if kind == SYNCED and message[0] == _BROKER:
-            effects.append((EXIT, message[1]))
+            self._rarer(now, kind, message, effects)
 
     def _request(self, now: int, source: int, kind: int, message: Any, effects: Effects) -> None:
-        """A client asks, or another broker what it may ask."""
-        if kind == _VERSIONS and message.by_node:
+        """A client asks, or another node what it may ask."""
+        handler = self._requests.get(kind)
+        if handler is not None:
+            handler(now, source, message, effects)
+        elif kind == _VERSIONS and message.by_node:
             self.server.negotiate(source, message, effects)
-            return
-        if now >= self.life.serves_until_ns and not self._serves_anyway:
+        elif self._is_shut(now, kind):
             effects.append((CLOSE, source))
-            return
-        if kind in _READS and self._may_be_gone():
-            effects.append((CLOSE, source))
-            return
+        else:
+            self._serve(now, source, kind, message, effects)
+
+    def _is_shut(self, now: int, kind: int) -> bool:
+        """Return whether this broker answers no client, or not this kind of request."""
+        is_fenced = now >= self.situation.serves_until_ns and not self._serves_anyway
+        return is_fenced or (kind in _READS and self.registrar.may_be_forgotten())
+
+    def _serve(self, now: int, source: int, kind: int, message: Any, effects: Effects) -> None:
         if source not in self._sources:
             self.server.clients.add(source)
         if kind == _PRODUCE:
@@ -229,55 +204,39 @@ class BrokerNode:
         else:
             self.server.request(now, source, kind, message, effects)
 
-    def _may_be_gone(self) -> bool:
-        """It takes its leave: who let it go counts it no more, and its word may be on the way.
-
-        Nor would it be waited for when the level is raised meanwhile, so what counts is which level
-        it knows, and not which one it has applied.
-        """
-        is_leaving = self.life.state == BrokerState.PENDING_CONTROLLED_SHUTDOWN
-        return is_leaving and self.situation.configuration.level_max >= LEVEL_VISIBILITY
-
     def _tick(self, now: int, effects: Effects) -> None:
         self.alarm.reset()
-        self.observer.tick(now, effects)
-        self.situation.controller_id = self.observer.leader_id
-        self.life.tick(now, effects)
-        if not self._is_over:
+        self.registrar.tick(now, effects)
+        if not self.situation.is_over:
             self.replicas.tick(now, effects)
             self.server.tick(now, effects)
 
-    def _rarer(self, now: int, source: int, kind: int, message: Any, effects: Effects) -> None:
+    def _rarer(self, now: int, kind: int, message: Any, effects: Effects) -> None:
         """Responses but those to fetches, and events but ticks."""
-        handler = self._responses.get(kind)
+        handler = self._answers.get(kind)
         if handler is not None:
             handler(now, message, effects)
-        elif kind in _OF_QUORUM:
-            self.observer.handle(now, source, kind, message, effects)
-            self._observed(now, effects)
         elif kind == UNREACHABLE:
-            self._unreachable(now, source, message, effects)
+            self._unreachable(now, message, effects)
         elif kind == START:
             self._start(now, message, effects)
         elif kind == STOP:
-            self.life.stop(now, effects)
+            self.registrar.stop(now, effects)
         elif kind == RECOVERED:
             self.replicas.load(message)
             self.alarm.by(now)  # what replicas do from time to time begins with the next tick
-            self.life.recovered(now, effects)
-            self.replicas.applied(now, (), whole=True, effects=effects)
-        else:
+            self.registrar.recovered(now, effects)
+        elif kind != SYNCED:
             self.server.answered(now, kind, message, effects)
 
     def _start(self, now: int, contents: Contents, effects: Effects) -> None:
-        configuration, rules = self.situation.configuration, self.situation.rules
-        # Rule format_required.
-        words = unfit(contents, configuration) if rules.format_required else ""
+        situation = self.situation
+        words = self.registrar.unfit(contents)
         if words:
-            self._is_over = True
+            situation.is_over = True
             effects.append((EXIT, words))
             return
-        self.situation.incarnation_id = contents.incarnation_id
+        situation.incarnation_id = contents.incarnation_id
         is_used = bool(contents.logs or contents.topics)
         is_unclean = is_used and not contents.files.get(CLEAN_STOP, False)
         effects.append((WRITE, CLEAN_STOP, False))
@@ -285,74 +244,25 @@ class BrokerNode:
             effects.append((RECOVER,))
         else:
             self.replicas.load(contents)
-        self.observer.start(now, contents, effects)
-        self.life.start(now, is_unclean=is_unclean, effects=effects)
-        self._observed(now, effects)
+        self.registrar.start(now, contents, effects, is_unclean=is_unclean)
 
-    def _unreachable(self, now: int, source: int, request: Any, effects: Effects) -> None:
+    def _unreachable(self, now: int, request: Any, effects: Effects) -> None:
         """A request came back; whether it had arrived is not known."""
-        kind = request.kind
-        if kind == _FETCH:
+        handler = self._lost.get(request.kind)
+        if request.kind == _FETCH:
             self.replicas.fetchers.unreachable(now, request)
-        elif kind in _OF_LIFE:
-            self.life.unreachable(now, request)
-        elif kind == control.AlterPartitionRequest.kind:
-            self._proposals.unreachable(now, request)
-        elif kind + 1 in _OF_QUORUM:
-            self.observer.handle(now, source, UNREACHABLE, request, effects)
-            self._observed(now, effects)
+        elif handler is not None:
+            handler(now, request, effects)
         else:
             self.server.unreachable(now, request, effects)
 
-    def _observed(self, now: int, effects: Effects) -> None:
-        """The observer has moved: perhaps there is another leader, or more is committed."""
-        observer, situation = self.observer, self.situation
-        if situation.controller_id != observer.leader_id:
-            situation.controller_id = observer.leader_id
-            self.alarm.by(now)  # whatever waits for a controller goes out with the next tick
-            self.life.speak(now, effects)
-        if observer.high_watermark > situation.image.offset:
-            self._replay(now, effects)
 
-    def _replay(self, now: int, effects: Effects) -> None:
-        replayer, situation, log = self._replayer, self.situation, self.observer.log
-        records = replayer.advance(log, self.observer.high_watermark)
-        snapshot = _image_of(log.latest_snapshot) if replayer.rebuilt else None
-        if not records and snapshot is None:
-            return
-        situation.image = replayer.image
-        situation.level = replayer.image.level
-        keys = _changed(records, self.replicas.hosted)
-        self.replicas.applied(now, keys, whole=replayer.rebuilt, effects=effects)
-        if snapshot is not None or any(isinstance(one, ConfigRecord) for _, _, one in records):
-            self.replicas.configured()
-        self.visibility.applied(snapshot, records, effects)
-        self.server.shown(effects)
-        self.life.is_behind = self.visibility.is_behind
-        self.life.applied(now, effects)
-        self._snapshot(effects)
+def end(
+    situation: Situation, replicas: Replicas, file: FileName, reason: str, effects: Effects
+) -> None:
+    """End a broker: what its disk needs for a clean start is made durable, then EXIT follows.
 
-    def _snapshot(self, effects: Effects) -> None:
-        image, log = self.situation.image, self.observer.log
-        if image.offset - log.start >= self.situation.configuration.metadata_snapshot_records:
-            self.observer.snapshot(image.offset, image.epoch, image.records(), effects)
-
-
-def _image_of(snapshot: Snapshot | None) -> MetadataImage | None:
-    """A second image of a snapshot: the one that is applied runs ahead of the one that is shown."""
-    if snapshot is None:
-        return None
-    return MetadataImage.of_snapshot(
-        snapshot.records, end_offset=snapshot.end_offset, epoch=snapshot.epoch
-    )
-
-
-def _changed(records: _Applied, hosted: Iterable[PartitionKey]) -> list[PartitionKey]:
-    """The partitions that records change, those that are hosted here of a deleted topic."""
-    keys: dict[PartitionKey, None] = {}
-    for _, _, record in records:
-        if isinstance(record, PartitionRecord | PartitionChangeRecord):
-            keys[record.topic_id, record.partition] = None
-        elif isinstance(record, RemoveTopicRecord):
-            keys.update((key, None) for key in hosted if key[0] == record.topic_id)
-    return list(keys)
+    `file` is made durable with it. An empty reason is a clean end.
+    """
+    situation.is_over = True
+    replicas.close(file, (_BROKER, reason), effects)

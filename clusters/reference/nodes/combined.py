@@ -23,7 +23,6 @@ from clusters.node_port.effects import (
     Effects,
 )
 from clusters.node_port.storage import Contents
-from clusters.reference.nodes.broker import BrokerNode
 from clusters.reference.nodes.configuration import Configuration
 from clusters.reference.nodes.controller import OTHERS_FROM, ControllerNode
 from clusters.reference.nodes.image import MetadataImage
@@ -31,6 +30,7 @@ from clusters.reference.nodes.messages.quorum import VoteRequest
 from clusters.reference.nodes.quorum.metadata_log import QUORUM, MetadataLog
 from clusters.reference.nodes.quorum.snapshots import SnapshotCodec
 from clusters.reference.nodes.quorum.voter import Voter
+from clusters.reference.nodes.quorum_broker import quorum_broker
 from clusters.reference.nodes.rules import Rules
 from clusters.reference.nodes.serving.groups import CommitCodec
 from clusters.reference.nodes.situation import Situation
@@ -54,7 +54,7 @@ class CombinedNode:
         snapshots: SnapshotCodec | None = None,
     ) -> None:
         self._controller = ControllerNode(configuration, rules, snapshots=snapshots)
-        self._broker = BrokerNode(
+        self._broker = quorum_broker(
             replace(configuration, is_controller=False),
             rules,
             codec=codec,
@@ -81,7 +81,7 @@ class CombinedNode:
         if kind in (START, TICK):
             self._controller.handle(now, source, kind, message, effects)
             self._serve(now, source, kind, message, effects)
-            self._broker.moved(now, effects)
+            self._broker.registrar.moved(now, effects)
         elif _is_of_quorum(kind, message):
             self.vote(now, source, kind, message, effects)
         else:
@@ -90,7 +90,7 @@ class CombinedNode:
     def vote(self, now: int, source: int, kind: int, message: Any, effects: Effects) -> None:
         """Take what concerns the controller alone, as a request at its listener does."""
         self._controller.handle(now, source, kind, message, effects)
-        self._broker.moved(now, effects)
+        self._broker.registrar.moved(now, effects)
 
     def _serve(self, now: int, source: int, kind: int, message: Any, effects: Effects) -> None:
         """Have the broker take it; if it ends in peace, the controller ends, too."""

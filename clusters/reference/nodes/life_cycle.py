@@ -81,7 +81,6 @@ class LifeCycle:
         "_situation",
         "_surroundings",
         "is_behind",
-        "serves_until_ns",
         "state",
     )
 
@@ -89,8 +88,6 @@ class LifeCycle:
         self._situation = situation
         self._surroundings = surroundings
         self.state = _DOWN
-        self.serves_until_ns = 0
-        """The time until which it answers clients, unless it hears otherwise; 0: it does not."""
         self.is_behind = False
         """True if it hides some of the metadata that it has applied."""
         self._lease_end_ns = 0
@@ -195,7 +192,10 @@ class LifeCycle:
         self.speak(now, effects)
 
     def unreachable(
-        self, now: int, request: BrokerRegistrationRequest | BrokerHeartbeatRequest
+        self,
+        now: int,
+        request: BrokerRegistrationRequest | BrokerHeartbeatRequest,
+        _effects: Effects,
     ) -> None:
         """The controller's host does not answer."""
         is_heartbeat = request.kind == BrokerHeartbeatRequest.kind
@@ -249,10 +249,8 @@ class LifeCycle:
             self._surroundings.ended(reason, effects)
 
     def _serve(self) -> None:
-        if self.state not in (_RUNNING, _LEAVING):
-            self.serves_until_ns = 0
-            return
-        self.serves_until_ns = self._lease_end_ns
+        is_serving = self.state in (_RUNNING, _LEAVING)
+        self._situation.serves_until_ns = self._lease_end_ns if is_serving else 0
 
     def _register(self, now: int, effects: Effects) -> None:
         situation, configuration = self._situation, self._situation.configuration

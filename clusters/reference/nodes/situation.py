@@ -19,10 +19,12 @@ class Situation:
         "fetch_level",
         "image",
         "incarnation_id",
+        "is_over",
         "level",
         "node_id",
         "offered_level",
         "rules",
+        "serves_until_ns",
     )
 
     def __init__(self, configuration: Configuration, rules: Rules) -> None:
@@ -35,6 +37,10 @@ class Situation:
         """The broker epoch of the last registration that was answered; -1 before."""
         self.controller_id = -1
         """The leader of the quorum, as far as the broker knows; -1: none is known."""
+        self.serves_until_ns = 0
+        """The time until which it answers clients, unless it hears otherwise; 0: it does not."""
+        self.is_over = False
+        """True once it ends: nothing is done any more but what its disk needs."""
         self.image = MetadataImage()
         """Everything that is applied."""
         self.level = self.image.level

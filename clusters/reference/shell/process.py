@@ -70,7 +70,6 @@ if TYPE_CHECKING:
     from clusters.reference.nodes.broker import BrokerNode
     from clusters.reference.nodes.combined import CombinedNode
     from clusters.reference.nodes.controller import ControllerNode
-    from clusters.reference.zk.broker import ZkBrokerNode
 
 __all__ = ["run"]
 
@@ -305,11 +304,11 @@ class _Process:
         return _NOTHING if self._own_broker is None else self._own_broker.image
 
     @property
-    def _own_broker(self) -> "BrokerNode | CombinedNode | ZkBrokerNode | None":
+    def _own_broker(self) -> "BrokerNode[Any] | CombinedNode | None":
         """The node, if it is a broker, be it a controller, too."""
         if not self._settings.is_broker:
             return None
-        return cast("BrokerNode | CombinedNode | ZkBrokerNode", self._node)
+        return cast("BrokerNode[Any] | CombinedNode", self._node)
 
     def _client_id(self, traffic: str) -> str:
         """Return the name by which Kafka's nodes call themselves."""
@@ -326,7 +325,7 @@ class _Process:
 
 def _node(
     configuration: Configuration, settings: ProcessSettings
-) -> "ControllerNode | BrokerNode | CombinedNode | ZkBrokerNode":
+) -> "ControllerNode | BrokerNode[Any] | CombinedNode":
     rules = settings.rules
     if not settings.is_broker:
         from clusters.reference.nodes.controller import ControllerNode  # noqa: PLC0415
@@ -338,13 +337,13 @@ def _node(
 
         return CombinedNode(configuration, rules, codec=codec, snapshots=SnapshotBytes())
     if isinstance(configuration, ZkConfiguration):
-        from clusters.reference.zk.broker import ZkBrokerNode  # noqa: PLC0415
+        from clusters.reference.zk.broker import zk_broker  # noqa: PLC0415
 
         assert isinstance(rules, ZkRules)
-        return ZkBrokerNode(configuration, rules, codec=codec)
-    from clusters.reference.nodes.broker import BrokerNode  # noqa: PLC0415
+        return zk_broker(configuration, rules, codec=codec)
+    from clusters.reference.nodes.quorum_broker import quorum_broker  # noqa: PLC0415
 
-    return BrokerNode(configuration, rules, codec=codec, snapshots=SnapshotBytes())
+    return quorum_broker(configuration, rules, codec=codec, snapshots=SnapshotBytes())
 
 
 def _apis(settings: ProcessSettings) -> "Sequence[Api]":

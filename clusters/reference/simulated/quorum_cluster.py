@@ -18,13 +18,13 @@ from clusters.kafka_port import KafkaSpec, Role, role_of
 from clusters.node_port.effects import Effects, Node
 from clusters.node_port.storage import META_PROPERTIES, MetaProperties
 from clusters.port import NodeName
-from clusters.reference.nodes.broker import BrokerNode
 from clusters.reference.nodes.combined import CombinedNode
 from clusters.reference.nodes.configuration import Configuration, S
 from clusters.reference.nodes.control.active import REQUESTS
 from clusters.reference.nodes.controller import ControllerNode
 from clusters.reference.nodes.messages.control import DescribeQuorumRequest
 from clusters.reference.nodes.messages.quorum import FetchSnapshotRequest, VoteRequest
+from clusters.reference.nodes.quorum_broker import quorum_broker
 from clusters.reference.nodes.rules import Rules
 from clusters.reference.simulated.append_times import AppendTimes
 from clusters.reference.simulated.cluster import (
@@ -208,7 +208,7 @@ class SimulatedQuorumCluster(SimulatedCluster):
             )
         if configuration.is_controller:
             return ControllerNode(configuration, self._rules)
-        return BrokerNode(configuration, self._rules)
+        return quorum_broker(configuration, self._rules)
 
     def _formatted(self, node: NodeName, *, directory_id: int) -> dict[str, Any]:
         node_id = self._configurations[node].node_id

@@ -14,12 +14,9 @@ ids missing.
 Source: the draft "Broker id by host name"; Kafka's `KafkaServer.getOrGenerateBrokerId`.
 """
 
-from collections.abc import Callable
 from enum import Enum, auto
 
-from clusters.node_port.effects import Effects
-from clusters.node_port.zookeeper import Create, GetChildren, GetData, Operation, SetData, ZkError
-from clusters.reference.zk.asking import ZkAnswer
+from clusters.node_port.zookeeper import Create, GetChildren, GetData, SetData, ZkError
 from clusters.reference.zk.situation import ZkSituation
 from clusters.reference.zk.znodes import (
     BROKER_IDS,
@@ -32,7 +29,11 @@ from clusters.reference.zk.znodes import (
     topic_path,
 )
 
-__all__ = ["BrokerIds"]
+__all__ = ["BrokerIds", "NoBrokerIdError"]
+
+
+class NoBrokerIdError(Exception):
+    """There is no id that the broker may have; the message says why."""
 
 
 class _Step(Enum):
@@ -47,137 +48,82 @@ class _Step(Enum):
 class BrokerIds:
     """A broker's search for its id, and the entry of its host."""
 
-    __slots__ = ("_attempt", "_failed", "_situation", "_step", "_topic_ids", "_unread")
+    __slots__ = ("_asking", "_situation", "_step")
 
-    def __init__(
-        self,
-        situation: ZkSituation,
-        *,
-        attempt: Callable[[int, int, Effects], None],
-        failed: Callable[[str, Effects], None],
-    ) -> None:
-        """Create it. `attempt`: (now, broker id, effects), registers; `failed`: (why, effects)."""
+    def __init__(self, situation: ZkSituation) -> None:
         self._situation = situation
-        self._attempt = attempt
-        self._failed = failed
+        self._asking = situation.asking
         self._step = _Step.GIVEN
-        self._topic_ids: set[int] = set()
-        self._unread = 0
 
-    def begin(self, now: int, disk_id: int | None, effects: Effects) -> None:
-        """Find an id to try. `disk_id`: the one that the disk is formatted for, if any."""
+    async def first(self, disk_id: int | None) -> int:
+        """Return the id to try first. `disk_id`: the one that the disk is formatted for, if any.
+
+        Raises NoBrokerIdError if there is none, here and in `next`.
+        """
         configured, rules = self._situation.configuration.node_id, self._situation.rules
         # Rule id_sources_agree.
         disagree = configured >= 0 and disk_id not in (None, configured)
         if disagree and rules.id_sources_agree:
-            self._failed(f"broker.id is {configured}, and the disk is of broker {disk_id}", effects)
-            return
+            words = f"broker.id is {configured}, and the disk is of broker {disk_id}"
+            raise NoBrokerIdError(words)
         # Rule id_of_disk_before_zookeeper.
         of_disk = disk_id if rules.id_of_disk_before_zookeeper else None
         given = configured if configured >= 0 else of_disk
         if given is not None:
-            self._try(now, _Step.GIVEN, given, effects)
-        elif rules.host_keeps_its_id:
-            # Rule host_keeps_its_id.
-            self._ask(GetData(host_path(self._host)), self._host_read, effects)
-        else:
-            self._look_for_missing(effects)
+            self._step = _Step.GIVEN
+            return given
+        # Rule host_keeps_its_id.
+        if rules.host_keeps_its_id:
+            kept = await self._asking.answer(GetData(host_path(self._host)))
+            if not kept.error:
+                self._step = _Step.HOST
+                return decoded_host(kept.outcomes[0].data)
+        return await self._missing_or_new()
 
-    def taken(self, broker_id: int, effects: Effects) -> None:
-        """Go on: another broker has registered the id that was tried."""
+    async def next(self, taken_id: int) -> int:
+        """Return the id to try next: another broker has registered the one that was tried."""
         if self._step is _Step.GIVEN:
-            self._failed(f"another broker has registered id {broker_id}", effects)
-        elif self._step is _Step.NEW:
-            self._ask(SetData(BROKER_SEQUENCE, b""), self._numbered, effects)
-        else:
-            self._look_for_missing(effects)
+            raise NoBrokerIdError(f"another broker has registered id {taken_id}")
+        if self._step is _Step.NEW:
+            return await self._new()
+        return await self._missing_or_new()
 
-    def registered(self, effects: Effects) -> None:
+    async def keep(self) -> None:
         """Write the broker's id under its host's name."""
         # Rule host_mapping_written.
-        if self._host and self._situation.rules.host_mapping_written:
-            self._ask(SetData(host_path(self._host), self._content()), self._written, effects)
+        if not self._host or not self._situation.rules.host_mapping_written:
+            return
+        path, content = host_path(self._host), encoded_host(self._situation.node_id)
+        while (await self._asking.answer(SetData(path, content))).error == ZkError.NO_NODE:
+            made = await self._asking.answer(Create(path, content))
+            if made.error != ZkError.NODE_EXISTS:
+                return
 
     @property
     def _host(self) -> str:
         return self._situation.zk_configuration.host_name
 
-    def _content(self) -> bytes:
-        return encoded_host(self._situation.node_id)
-
-    def _ask(
-        self,
-        operation: Operation,
-        then: Callable[[int, ZkAnswer, Effects], None],
-        effects: Effects,
-    ) -> None:
-        self._situation.asking.ask((operation,), then, effects)
-
-    def _try(self, now: int, step: _Step, broker_id: int, effects: Effects) -> None:
-        self._step = step
-        self._attempt(now, broker_id, effects)
-
-    def _host_read(self, now: int, answer: ZkAnswer, effects: Effects) -> None:
-        if answer.response.error == ZkError.OK:
-            kept = decoded_host(answer.response.outcomes[0].data)
-            self._try(now, _Step.HOST, kept, effects)
-        elif answer.response.error != ZkError.SESSION_EXPIRED:
-            self._look_for_missing(effects)
-
-    def _look_for_missing(self, effects: Effects) -> None:
-        if self._situation.zk_configuration.adopts_missing_ids:
-            self._topic_ids.clear()
-            self._ask(GetChildren(TOPICS), self._topics_listed, effects)
-        else:
-            self._ask(SetData(BROKER_SEQUENCE, b""), self._numbered, effects)
-
-    def _topics_listed(self, now: int, answer: ZkAnswer, effects: Effects) -> None:
-        if answer.response.error != ZkError.OK:
-            return
-        topics = answer.response.outcomes[0].children
-        self._unread = len(topics)
-        for topic in topics:
-            self._ask(GetData(topic_path(topic)), self._topic_read, effects)
-        if not topics:
-            self._topics_known(now, effects)
-
-    def _topic_read(self, now: int, answer: ZkAnswer, effects: Effects) -> None:
-        if answer.response.error == ZkError.SESSION_EXPIRED:
-            return
-        if answer.response.error == ZkError.OK:  # Else it was deleted meanwhile.
-            info = TopicInfo.decoded(answer.response.outcomes[0].data)
-            self._topic_ids.update(*info.replicas.values())
-        self._unread -= 1
-        if not self._unread:
-            self._topics_known(now, effects)
-
-    def _topics_known(self, _now: int, effects: Effects) -> None:
-        self._ask(GetChildren(BROKER_IDS), self._ids_listed, effects)
-
-    def _ids_listed(self, now: int, answer: ZkAnswer, effects: Effects) -> None:
-        if answer.response.error != ZkError.OK:
-            return
-        live = {int(name) for name in answer.response.outcomes[0].children}
-        missing = sorted(self._topic_ids - live)
+    async def _missing_or_new(self) -> int:
+        if not self._situation.zk_configuration.adopts_missing_ids:
+            return await self._new()
+        (topics,) = await self._asking.read([GetChildren(TOPICS)])
+        found = await self._asking.read([GetData(topic_path(one)) for one in topics.children])
+        infos = [TopicInfo.decoded(one.data) for one in found if not one.error]
+        named = {one for info in infos for replicas in info.replicas.values() for one in replicas}
+        (live,) = await self._asking.read([GetChildren(BROKER_IDS)])
+        missing = sorted(named - {int(name) for name in live.children})
         if not missing:
-            self._ask(SetData(BROKER_SEQUENCE, b""), self._numbered, effects)
-        elif len(missing) == 1 or not self._situation.rules.one_missing_id_alone:
-            # Rule one_missing_id_alone.
-            self._try(now, _Step.MISSING, missing[0], effects)
-        else:
+            return await self._new()
+        # Rule one_missing_id_alone.
+        if len(missing) > 1 and self._situation.rules.one_missing_id_alone:
             listed = ", ".join(map(str, missing))
-            self._failed(f"ids {listed} are missing, and any may be of a broker to come", effects)
+            raise NoBrokerIdError(f"ids {listed} are missing, and any may be of a broker to come")
+        self._step = _Step.MISSING
+        return missing[0]
 
-    def _numbered(self, now: int, answer: ZkAnswer, effects: Effects) -> None:
-        stat = answer.response.outcomes[0].stat if answer.response.error == ZkError.OK else None
-        if stat is not None:
-            above = self._situation.zk_configuration.reserved_broker_id_max
-            self._try(now, _Step.NEW, above + stat.version, effects)
-
-    def _written(self, _now: int, answer: ZkAnswer, effects: Effects) -> None:
-        if answer.response.error == ZkError.NO_NODE:
-            self._ask(Create(host_path(self._host), self._content()), self._created, effects)
-
-    def _created(self, _now: int, answer: ZkAnswer, effects: Effects) -> None:
-        if answer.response.error == ZkError.NODE_EXISTS:
-            self.registered(effects)
+    async def _new(self) -> int:
+        answer = await self._asking.answer(SetData(BROKER_SEQUENCE, b""))
+        stat = answer.outcomes[0].stat
+        assert stat is not None, answer
+        self._step = _Step.NEW
+        return self._situation.zk_configuration.reserved_broker_id_max + stat.version

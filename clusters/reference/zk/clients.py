@@ -13,7 +13,7 @@ from clusters.reference.nodes.image import MetadataImage
 from clusters.reference.nodes.messages.control import AllocateProducerIdsResponse
 from clusters.reference.nodes.serving.forwarding import Forwarding
 from clusters.reference.nodes.serving.producer_ids import ProducerIds
-from clusters.reference.zk.asking import ZkAnswer
+from clusters.reference.zk.asking import SessionExpiredError
 from clusters.reference.zk.control.controller import CONTROLLED, Controller
 from clusters.reference.zk.situation import ZkSituation
 from clusters.reference.zk.znodes import PRODUCER_IDS, ProducerIdBlock
@@ -79,7 +79,7 @@ class ClientsOfController:
         if source is None:
             self._own.forward(now, None, request, effects)
         elif request.kind in CONTROLLED:
-            self._controller.request(now, source, request.kind, request, effects)
+            self._controller.request(now, source, request, effects)
         else:
             effects.append((CLOSE, source))
 
@@ -123,28 +123,36 @@ class ProducerIdZnode:
         """Return whether ZooKeeper can be asked."""
         return self._situation.asking.is_connected
 
-    def ask(self, correlation: int, effects: Effects) -> None:
-        """Read which block was given away last."""
+    def ask(self, now: int, correlation: int, effects: Effects) -> None:
+        """Take the block after the one that was given away last."""
         self._correlation = correlation
-        self._situation.asking.ask((GetData(PRODUCER_IDS),), self._read, effects)
+        self._situation.asking.coroutines.run(now, self._take(), effects)
 
-    def _read(self, now: int, answer: ZkAnswer, effects: Effects) -> None:
-        stat = None if answer.response.error else answer.response.outcomes[0].stat
-        if stat is None:
-            self._answer(now, None, effects)
-            return
-        known = ProducerIdBlock.decoded(answer.response.outcomes[0].data)
+    async def _take(self) -> None:
+        try:
+            block = await self._written()
+        except SessionExpiredError:
+            block = None
+        coroutines = self._situation.asking.coroutines
+        self._answer(coroutines.now, block, coroutines.effects)
+
+    async def _written(self) -> ProducerIdBlock | None:
+        """Return the block that is this broker's now; None: another broker was faster.
+
+        One that was written by a lost first try is given up, which does no harm.
+        """
+        asking = self._situation.asking
+        (found,) = await asking.read([GetData(PRODUCER_IDS)])
+        if found.stat is None:
+            return None
+        known = ProducerIdBlock.decoded(found.data)
         # Rule producer_ids_unique.
         is_unique = self._situation.rules.producer_ids_unique
         start = known.end + 1 if is_unique else 0
         block = ProducerIdBlock(self._situation.node_id, start, start + _BLOCK_LENGTH - 1)
-        write = SetData(PRODUCER_IDS, block.encoded(), stat.version if is_unique else -1)
-
-        def written(now: int, answer: ZkAnswer, effects: Effects) -> None:
-            # One that was written by a lost first try is given up, which does no harm.
-            self._answer(now, None if answer.response.error else block, effects)
-
-        self._situation.asking.ask((write,), written, effects)
+        version = found.stat.version if is_unique else -1
+        answer = await asking.answer(SetData(PRODUCER_IDS, block.encoded(), version))
+        return None if answer.error else block
 
     def _answer(self, now: int, block: ProducerIdBlock | None, effects: Effects) -> None:
         assert self._producer_ids is not None

@@ -11,8 +11,7 @@ znode, over the version that they know. The controller does not watch all states
 sequential znode which of them have changed, every now and then.
 """
 
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Mapping
 from typing import Final
 
 from clusters.node_port.alarm import NEVER_NS
@@ -23,7 +22,7 @@ from clusters.reference.nodes.configuration import MS
 from clusters.reference.nodes.errors import Error
 from clusters.reference.nodes.replicas.leader import Leader
 from clusters.reference.nodes.replicas.proposals import RepeatedRequest, drop_proposal
-from clusters.reference.zk.asking import ZkAnswer
+from clusters.reference.zk.asking import SessionExpiredError
 from clusters.reference.zk.messages import IsrChange, IsrChangeRequest, IsrChangeResponse
 from clusters.reference.zk.situation import ZkSituation
 from clusters.reference.zk.znodes import (
@@ -46,7 +45,6 @@ _GIVEN_UP: Final = frozenset(
     }
 )
 """The errors after which a change waits for a newer LeaderAndIsr: not dropped, not repeated."""
-_EXPIRED: Final = int(ZkError.SESSION_EXPIRED)
 _BAD_VERSION: Final = int(ZkError.BAD_VERSION)
 _APART_NS: Final = 2_500 * MS
 """The least time between two notifications (`ReplicaManager.isrChangeNotificationConfig`)."""
@@ -98,7 +96,7 @@ class IsrChanges:
             self._decided(now, key, error, effects)
         self.send(now, effects)
 
-    def unreachable(self, now: int, request: IsrChangeRequest) -> None:
+    def unreachable(self, now: int, request: IsrChangeRequest, _effects: Effects) -> None:
         """Prepare to send a request again, after a pause: it may have arrived."""
         self._request.unreachable(now, request)
 
@@ -177,48 +175,39 @@ class IsrWrites:
             state.controller_epoch, self._situation.node_id, leader.leader_epoch, isr
         )
         self._writing[leader.key] = write = _Write(leader, state.topic, info)
-        self._write(now, write, effects)
+        self._situation.asking.coroutines.run(now, self._write(write), effects)
 
     def tick(self, now: int, effects: Effects) -> None:
         """Tell the controller what has changed, if it is time."""
         if self._changed:
             self._notify(now, effects)
 
-    def _write(self, _now: int, write: _Write, effects: Effects) -> None:
+    async def _write(self, write: _Write) -> None:
+        """Write; once more in each session that begins before it is answered."""
+        is_answered = False
+        while not is_answered:
+            try:
+                version = await self._version(write)
+                is_answered = True
+            except SessionExpiredError:
+                continue
+        coroutines = self._situation.asking.coroutines
+        self._end(coroutines.now, write, version, coroutines.effects)
+
+    async def _version(self, write: _Write) -> int | None:
+        """Return the version of the state that was written; None: it was not."""
+        asking = self._situation.asking
         # Rule state_written_by_version.
         by_version = self._situation.rules.state_written_by_version
         version = write.leader.partition_epoch if by_version else -1
-        self._ask(SetData(write.path, write.data, version), write, self._written, effects)
-
-    def _ask(
-        self,
-        operation: SetData | GetData,
-        write: _Write,
-        then: Callable[[_Write, int, ZkAnswer, Effects], None],
-        effects: Effects,
-    ) -> None:
-        self._situation.asking.ask((operation,), partial(then, write), effects)
-
-    def _written(self, write: _Write, now: int, answer: ZkAnswer, effects: Effects) -> None:
-        response = answer.response
-        if response.error == _EXPIRED:
-            self._write(now, write, effects)
-        elif response.error == _BAD_VERSION:
+        response = await asking.answer(SetData(write.path, write.data, version))
+        if response.error == _BAD_VERSION:
             # Its own first try may have made that version.
-            self._ask(GetData(write.path), write, self._compared, effects)
-        else:
-            stat = response.outcomes[0].stat if not response.error else None
-            self._end(now, write, None if stat is None else stat.version, effects)
-
-    def _compared(self, write: _Write, now: int, answer: ZkAnswer, effects: Effects) -> None:
-        response = answer.response
-        if response.error == _EXPIRED:
-            self._write(now, write, effects)
-            return
-        found = None if response.error else response.outcomes[0]
-        is_own = found is not None and found.data == write.data
-        stat = found.stat if found is not None and is_own else None
-        self._end(now, write, None if stat is None else stat.version, effects)
+            response = await asking.answer(GetData(write.path))
+            if not response.error and response.outcomes[0].data != write.data:
+                return None
+        stat = response.outcomes[0].stat if not response.error else None
+        return None if stat is None else stat.version
 
     def _end(self, now: int, write: _Write, version: int | None, effects: Effects) -> None:
         """The write is in force under this version; or not (None), and LeaderAndIsr will come."""
@@ -239,11 +228,11 @@ class IsrWrites:
             return
         self._notified_ns = now
         changed, self._changed = tuple(self._changed), {}
-        create = Create(ISR_CHANGE_PREFIX, encoded_isr_change(changed), sequential=True)
-        self._situation.asking.ask((create,), partial(self._notified, changed), effects)
+        self._situation.asking.coroutines.run(now, self._tell(changed), effects)
 
-    def _notified(
-        self, changed: tuple[tuple[str, int], ...], _now: int, answer: ZkAnswer, _effects: Effects
-    ) -> None:
-        if answer.response.error == _EXPIRED:
+    async def _tell(self, changed: tuple[tuple[str, int], ...]) -> None:
+        create = Create(ISR_CHANGE_PREFIX, encoded_isr_change(changed), sequential=True)
+        try:
+            await self._situation.asking.answer(create)
+        except SessionExpiredError:
             self._changed.update(dict.fromkeys(changed))

@@ -65,7 +65,6 @@ class ZkLifeCycle:
         "_situation",
         "_speaks",
         "_told_id",
-        "serves_until_ns",
         "state",
     )
 
@@ -80,8 +79,6 @@ class ZkLifeCycle:
         self._told_id = -1
         """The controller that was sent the last heartbeat."""
         self.state = _DOWN
-        self.serves_until_ns = 0
-        """The time until which it serves clients, unless it hears otherwise; 0: it does not."""
 
     def start(self, *, is_unclean: bool, effects: Effects) -> None:
         """Begin; after a crash, with the recovery of the logs, which `recovered` ends."""
@@ -118,14 +115,14 @@ class ZkLifeCycle:
 
     def tick(self, now: int, effects: Effects) -> None:
         """Look at the silence of the controller, and at what is due."""
-        if now >= self.serves_until_ns > 0:
+        if now >= self._situation.serves_until_ns > 0:
             effects.append((NOTE, FENCED_SELF, self._situation.broker_epoch))
             self._move(Trigger.SILENCE, effects)
         if self.state == _LEAVING and self._shutdown.is_over(now):
             self._move(Trigger.GIVEN_UP, effects)
         self.speak(now, effects)
-        if 0 < self.serves_until_ns < _FOR_EVER:
-            self._situation.alarm.by(self.serves_until_ns)
+        if 0 < self._situation.serves_until_ns < _FOR_EVER:
+            self._situation.alarm.by(self._situation.serves_until_ns)
 
     def speak(self, now: int, effects: Effects) -> None:
         """Send what is due to the controller."""
@@ -167,7 +164,10 @@ class ZkLifeCycle:
             self._let_go(is_leading=left > 0, effects=effects)
 
     def unreachable(
-        self, now: int, request: MetadataHeartbeatRequest | ControlledShutdownRequest
+        self,
+        now: int,
+        request: MetadataHeartbeatRequest | ControlledShutdownRequest,
+        _effects: Effects,
     ) -> None:
         """The controller's host does not answer."""
         if isinstance(request, ControlledShutdownRequest):
@@ -199,7 +199,7 @@ class ZkLifeCycle:
 
     def _serve(self) -> None:
         is_serving = self.state in (_RUNNING, _LEAVING)
-        self.serves_until_ns = self._silent_from_ns() if is_serving else 0
+        self._situation.serves_until_ns = self._silent_from_ns() if is_serving else 0
 
     def _move(self, trigger: Trigger, effects: Effects, *, reason: str = "") -> None:
         state = TRANSITIONS.get((self.state, trigger))

@@ -21,10 +21,10 @@ from clusters.node_port.zookeeper import (
     Stat,
     WatchEvent,
     ZkError,
+    ZkResponse,
 )
 from clusters.reference.nodes.configuration import MS
-from clusters.reference.zk.asking import ZkAnswer
-from clusters.reference.zk.broker_id import BrokerIds
+from clusters.reference.zk.broker_id import BrokerIds, NoBrokerIdError
 from clusters.reference.zk.situation import ZkSituation, incarnation_of
 from clusters.reference.zk.znodes import (
     BROKER_IDS,
@@ -73,7 +73,7 @@ class ZkRegistration:
     def __init__(self, situation: ZkSituation, port: RegistrationPort) -> None:
         self._situation = situation
         self._port = port
-        self._ids = BrokerIds(situation, attempt=self._attempt, failed=port.refused)
+        self._ids = BrokerIds(situation)
         self._disk_id: int | None = None
         self._has_znodes = False
         self._is_fixed = False
@@ -119,76 +119,80 @@ class ZkRegistration:
             self._open(effects)
         elif event.state is SessionState.CONNECTED and event.session_id != self._session_id:
             self._session_id = event.session_id
-            self._make_znodes(now, effects)
+            self._situation.asking.coroutines.run(now, self._register(), effects)
 
-    def _make_znodes(self, now: int, effects: Effects) -> None:
-        if self._has_znodes:
-            self._begin(now, effects)
-            return
-        for path in PERMANENT[:-1]:
-            self._situation.asking.ask((Create(path, b""),), _ignored, effects)
-        self._situation.asking.ask((Create(PERMANENT[-1], b""),), self._znodes_made, effects)
+    async def _register(self) -> None:
+        """Register in a new session: under the id that the broker has, or the first one to be had.
 
-    def _znodes_made(self, now: int, answer: ZkAnswer, effects: Effects) -> None:
-        if answer.response.error in (0, _EXISTS):
+        An id is tried until it is registered, or is waited for.
+        """
+        situation = self._situation
+        if not self._has_znodes:
+            made = await situation.asking.answers([(Create(path, b""),) for path in PERMANENT])
+            if made[-1].error not in (0, _EXISTS):
+                return
             self._has_znodes = True
-            self._begin(now, effects)
+        if situation.broker_epoch >= 0:
+            await self._attempt(situation.node_id)
+            return
+        try:
+            broker_id = await self._ids.first(self._disk_id)
+            while await self._attempt(broker_id):
+                broker_id = await self._ids.next(broker_id)
+        except NoBrokerIdError as error:
+            self._port.refused(str(error), situation.asking.coroutines.effects)
 
-    def _begin(self, now: int, effects: Effects) -> None:
-        if self._situation.broker_epoch >= 0:
-            self._attempt(now, self._situation.node_id, effects)
-        else:
-            self._ids.begin(now, self._disk_id, effects)
-
-    def _attempt(self, _now: int, broker_id: int, effects: Effects) -> None:
-        """Register under this id, if nothing is registered under it."""
+    async def _attempt(self, broker_id: int) -> bool:
+        """Register under this id if nothing is; return whether another one is to be tried."""
+        asking, path = self._situation.asking, broker_path(broker_id)
         self._candidate = broker_id
+        create = Create(path, self._info(broker_id).encoded(), ephemeral=True)
+        response = await asking.answer(create)
+        while response.error == _EXISTS:
+            found = await asking.answer(Exists(path, watch=True))
+            if found.error != _NO_NODE:
+                return self._looked(found)
+            response = await asking.answer(create)
+        if not response.error:
+            self._done(response.outcomes[0].stat)
+        return False
+
+    def _info(self, broker_id: int) -> BrokerInfo:
         configuration = self._situation.zk_configuration
-        version = _READY if self._situation.speaks_heartbeats else _LEGACY
-        info = BrokerInfo(
+        return BrokerInfo(
             broker_id,
             configuration.listeners,
             configuration.rack,
-            version,
+            _READY if self._situation.speaks_heartbeats else _LEGACY,
             configuration.host_name,
         )
-        create = Create(broker_path(broker_id), info.encoded(), ephemeral=True)
-        self._situation.asking.ask((create,), self._tried, effects)
 
-    def _tried(self, now: int, answer: ZkAnswer, effects: Effects) -> None:
-        response = answer.response
-        if response.error == _EXISTS:
-            exists = Exists(broker_path(self._candidate), watch=True)
-            self._situation.asking.ask((exists,), self._looked, effects)
-        elif not response.error:
-            self._done(now, response.outcomes[0].stat, effects)
+    def _looked(self, found: ZkResponse) -> bool:
+        """Tell this session's own znode, whose answer was lost, from another's.
 
-    def _looked(self, now: int, answer: ZkAnswer, effects: Effects) -> None:
-        """Tell this session's own znode, whose answer was lost, from another's."""
-        response = answer.response
-        if response.error == _NO_NODE:
-            self._attempt(now, self._candidate, effects)
-            return
-        stat = response.outcomes[0].stat if not response.error else None
+        Return whether to try another id.
+        """
+        stat = found.outcomes[0].stat if not found.error else None
         if stat is None:
-            return
+            return False
         if stat.ephemeral_owner == self._session_id:
-            self._done(now, stat, effects)
+            self._done(stat)
         elif not self._is_fixed:
-            self._ids.taken(self._candidate, effects)
+            return True
         elif not self._given_up_ns:
             timeout_ns = self._situation.configuration.registration_timeout_ns
-            self._given_up_ns = now + timeout_ns
+            self._given_up_ns = self._situation.asking.coroutines.now + timeout_ns
             self._situation.alarm.by(self._given_up_ns)
+        return False
 
     def _gone(self, now: int, event: WatchEvent, effects: Effects) -> None:
         """The znode has changed that this broker waits for."""
         if self._given_up_ns and event.path == broker_path(self._candidate):
-            self._attempt(now, self._candidate, effects)
+            self._situation.asking.coroutines.run(now, self._attempt(self._candidate), effects)
 
-    def _done(self, now: int, stat: Stat | None, effects: Effects) -> None:
+    def _done(self, stat: Stat | None) -> None:
         assert stat is not None, self._candidate
-        situation = self._situation
+        situation, coroutines = self._situation, self._situation.asking.coroutines
         self._given_up_ns = 0
         self._is_fixed = True
         situation.node_id = self._candidate
@@ -199,10 +203,6 @@ class ZkRegistration:
             directory_id=0,
             mode="",
         )
-        effects.append((WRITE, META_PROPERTIES, meta))
-        self._ids.registered(effects)
-        self._port.registered(now, effects)
-
-
-def _ignored(_now: int, _answer: ZkAnswer, _effects: Effects) -> None:
-    """Take the answer to the creation of what may be there already."""
+        coroutines.effects.append((WRITE, META_PROPERTIES, meta))
+        coroutines.spawn(self._ids.keep())
+        self._port.registered(coroutines.now, coroutines.effects)

@@ -6,13 +6,12 @@ min.insync.replicas is one of them (`ZkSituation.min_insync_replicas`).
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import Final
 
 from clusters.node_port.effects import Effects
 from clusters.node_port.zookeeper import GetChildren, GetData, WatchEvent, ZkError
 from clusters.reference.nodes.records import ConfigRecord
-from clusters.reference.zk.asking import OnAnswer, ZkAnswer
+from clusters.reference.zk.coroutines import Started
 from clusters.reference.zk.situation import ZkSituation
 from clusters.reference.zk.znodes import (
     CONFIG_CHANGES,
@@ -45,78 +44,64 @@ class Settings:
         """The ids of topics whose settings are being read."""
         situation.asking.on_watch(CONFIG_CHANGES, self._told)
 
-    def begin(self, effects: Effects) -> None:
-        """Read everything: a session has begun."""
-        self._list_changes(self._changes_there, effects)
-        for kind in _RESOURCES:
-            then = partial(self._listed, kind)
-            self._situation.asking.ask((GetChildren(f"/config/{kind}"),), then, effects)
-        for topic in self._reading:
-            self._read("topics", topic, effects)
+    def begin(self, now: int, effects: Effects) -> None:
+        """Read everything: a session has begun, which reads all settings after the notifications.
 
-    def topic(self, topic: str, topic_id: int, effects: Effects) -> None:
+        So those that are there already need not be read.
+        """
+        self._run(now, self._news(), effects)
+        for kind in _RESOURCES:
+            self._run(now, self._read_all(kind), effects)
+        for topic in self._reading:
+            self._run(now, self._read("topics", topic), effects)
+
+    def topic(self, now: int, topic: str, topic_id: int, effects: Effects) -> None:
         """Read the settings of a topic, unless those of this very topic are read."""
         if topic_id in (self._situation.configured.get(topic), self._reading.get(topic)):
             return
         self._situation.configured.pop(topic, None)
         self._reading[topic] = topic_id
-        self._read("topics", topic, effects)
+        self._run(now, self._read("topics", topic), effects)
 
-    def _told(self, _now: int, _event: WatchEvent, effects: Effects) -> None:
-        self._list_changes(self._changes_listed, effects)
+    def _run(self, now: int, coroutine: Started, effects: Effects) -> None:
+        self._situation.asking.coroutines.run(now, coroutine, effects)
 
-    def _list_changes(self, then: OnAnswer, effects: Effects) -> None:
-        self._situation.asking.ask((GetChildren(CONFIG_CHANGES, watch=True),), then, effects)
+    def _told(self, now: int, _event: WatchEvent, effects: Effects) -> None:
+        self._run(now, self._follow_news(), effects)
 
-    def _changes_there(self, now: int, answer: ZkAnswer, _effects: Effects) -> None:
-        """Note the notifications of before: a session that begins reads all settings after them."""
-        self._news(now, answer)
-
-    def _changes_listed(self, now: int, answer: ZkAnswer, effects: Effects) -> None:
-        for name in self._news(now, answer):
-            read = GetData(f"{CONFIG_CHANGES}/{name}")
-            self._situation.asking.ask((read,), self._change_read, effects)
-
-    def _news(self, now: int, answer: ZkAnswer) -> Sequence[str]:
-        """Return the notifications that were not there before."""
-        if answer.response.error:
-            return ()
-        names = answer.response.outcomes[0].children
-        self._situation.seen_changes.add(now, names)
-        news = [name for name in names if name > self._last_read]
-        self._last_read = max((self._last_read, *names))
+    async def _news(self) -> Sequence[str]:
+        """Return the notifications that were not there before, and watch for more."""
+        asking = self._situation.asking
+        (found,) = await asking.read([GetChildren(CONFIG_CHANGES, watch=True)])
+        self._situation.seen_changes.add(asking.coroutines.now, found.children)
+        news = [name for name in found.children if name > self._last_read]
+        self._last_read = max((self._last_read, *found.children))
         return news
 
-    def _change_read(self, _now: int, answer: ZkAnswer, effects: Effects) -> None:
-        if not answer.response.error:
-            kind, name = decoded_config_change(answer.response.outcomes[0].data)
+    async def _follow_news(self) -> None:
+        for name in await self._news():
+            self._situation.asking.coroutines.spawn(self._follow(name))
+
+    async def _follow(self, change: str) -> None:
+        """Read the settings that a notification names."""
+        (found,) = await self._situation.asking.read([GetData(f"{CONFIG_CHANGES}/{change}")])
+        if not found.error:
+            kind, name = decoded_config_change(found.data)
             if kind in _RESOURCES:
-                self._read(kind, name, effects)
+                await self._read(kind, name)
 
-    def _listed(self, kind: str, _now: int, answer: ZkAnswer, effects: Effects) -> None:
-        if not answer.response.error:
-            for name in answer.response.outcomes[0].children:
-                self._read(kind, name, effects)
+    async def _read_all(self, kind: str) -> None:
+        (found,) = await self._situation.asking.read([GetChildren(f"/config/{kind}")])
+        for name in found.children:
+            self._situation.asking.coroutines.spawn(self._read(kind, name))
 
-    def _read(self, kind: str, name: str, effects: Effects) -> None:
-        then = partial(self._found, kind, name, self._reading.get(name))
-        self._situation.asking.ask((GetData(config_path(kind, name)),), then, effects)
-
-    def _found(
-        self,
-        kind: str,
-        name: str,
-        topic_id: int | None,
-        _now: int,
-        answer: ZkAnswer,
-        _effects: Effects,
-    ) -> None:
-        response = answer.response
-        if response.error not in (0, _NO_NODE):
+    async def _read(self, kind: str, name: str) -> None:
+        topic_id = self._reading.get(name)
+        (found,) = await self._situation.asking.read([GetData(config_path(kind, name))])
+        if found.error not in (0, _NO_NODE):
             return
-        data = response.outcomes[0].data if not response.error else b""
         resource = "" if name == _DEFAULT else name
-        self._apply(_RESOURCES[kind], resource, decoded_settings(data) if data else {})
+        self._apply(_RESOURCES[kind], resource, decoded_settings(found.data) if found.data else {})
         if kind == "topics" and topic_id is not None and self._reading.get(name) == topic_id:
             self._situation.configured[name] = self._reading.pop(name)
         self._changed()

@@ -68,9 +68,12 @@ class ControllerRequests:
         self,
         situation: ZkSituation,
         replicas: Replicas,
-        new_topic: Callable[[str, int, Effects], None],
+        new_topic: Callable[[int, str, int, Effects], None],
     ) -> None:
-        """Create it. `new_topic`: (name, topic id, effects), called before its first replica."""
+        """Create it.
+
+        `new_topic`: (now, name, topic id, effects), called before a topic's first replica.
+        """
         self._situation = situation
         self._replicas = replicas
         self._new_topic = new_topic
@@ -87,7 +90,7 @@ class ControllerRequests:
                 return StopReplicaResponse(correlation, error, stopped)
             case UpdateMetadataRequest(correlation=correlation):
                 if not error:
-                    self._update(request, effects)
+                    self._update(now, request, effects)
                 return UpdateMetadataResponse(correlation, error)
 
     def _refusal(self, request: _Request) -> int:
@@ -128,7 +131,7 @@ class ControllerRequests:
         elif state.leader_epoch == known.leader_epoch:
             return _NONE
         situation.assigned[state.key] = state
-        self._new_topic(state.topic, state.key[0], effects)
+        self._new_topic(now, state.topic, state.key[0], effects)
         self._replicas.take_role(now, state.key, state.topic, _image_of(state), effects)
         return _NONE
 
@@ -174,7 +177,7 @@ class ControllerRequests:
 
     # UpdateMetadata.
 
-    def _update(self, request: UpdateMetadataRequest, effects: Effects) -> None:
+    def _update(self, now: int, request: UpdateMetadataRequest, effects: Effects) -> None:
         image = self._situation.image
         before = image.offset
         self._update_brokers(request.brokers)
@@ -186,7 +189,7 @@ class ControllerRequests:
             if state.leader == LEADER_DURING_DELETE:
                 self._forget_topic(state.topic)
             else:
-                self._show(state, effects)
+                self._show(now, state, effects)
         if image.offset != before:
             effects.append((NOTE, VISIBLE, image.offset))
 
@@ -210,12 +213,12 @@ class ControllerRequests:
                     )
                 )
 
-    def _show(self, state: PartitionState, effects: Effects) -> None:
+    def _show(self, now: int, state: PartitionState, effects: Effects) -> None:
         image, topic_id = self._situation.image, state.key[0]
         if image.topics.get(state.topic) != topic_id:
             self._forget_topic(state.topic)
             self._apply(TopicRecord(state.topic, topic_id))
-            self._new_topic(state.topic, topic_id, effects)
+            self._new_topic(now, state.topic, topic_id, effects)
         partition = _image_of(state)
         if image.partitions.get(state.key) != partition:
             self._apply(_record_of(state))

@@ -9,7 +9,8 @@ from typing import Any
 
 from clusters.node_port.effects import RECOVERED, SEND, UNREACHABLE, Effects
 from clusters.node_port.zookeeper import ZOOKEEPER
-from clusters.reference.zk.broker import ZkBrokerNode
+from clusters.reference.nodes.broker import BrokerNode
+from clusters.reference.zk.broker import ZkRegistrar
 from clusters.simulation.zookeeper.sessioned import SessionedNode
 
 __all__ = ["AddressedNode"]
@@ -21,7 +22,10 @@ class AddressedNode:
     __slots__ = ("_dialled", "_registered", "_session", "alarm", "inner")
 
     def __init__(
-        self, inner: ZkBrokerNode, session: SessionedNode, registered: Callable[[int], int | None]
+        self,
+        inner: BrokerNode[ZkRegistrar],
+        session: SessionedNode,
+        registered: Callable[[int], int | None],
     ) -> None:
         self.inner = inner
         self.alarm = session.alarm

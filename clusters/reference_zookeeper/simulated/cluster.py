@@ -26,7 +26,7 @@ from clusters.reference.simulated.cluster import START_NS_MAX, SimulatedCluster
 from clusters.reference.simulated.nodes import CLUSTER_ID
 from clusters.reference.simulated.notebook import RecordedNotebook
 from clusters.reference.simulated.observing import WatchingNode
-from clusters.reference.zk.broker import ZkBrokerNode
+from clusters.reference.zk.broker import zk_broker
 from clusters.reference.zk.configuration import ZkConfiguration
 from clusters.reference.zk.rules import ZkRules
 from clusters.reference_zookeeper.configuration import (
@@ -285,7 +285,7 @@ class SimulatedZkCluster(SimulatedCluster):
     def _built(self, node: NodeName) -> Node:
         configuration = self._configuration(node)
         assert isinstance(configuration, ZkConfiguration)
-        broker = ZkBrokerNode(configuration, self._rules)
+        broker = zk_broker(configuration, self._rules)
         number = self.host(node).number
         session = SessionedNode(broker, number=number, servers=self.ensemble.numbers)
         return AddressedNode(broker, session, self._registered)

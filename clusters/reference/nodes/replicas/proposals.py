@@ -177,7 +177,7 @@ class Proposals:
             self._decided(now, item, effects)
         self.send(now, effects)
 
-    def unreachable(self, now: int, request: AlterPartitionRequest) -> None:
+    def unreachable(self, now: int, request: AlterPartitionRequest, _effects: Effects) -> None:
         """Prepare to send a request again, after a pause: it may have arrived."""
         self._request.unreachable(now, request)
 

@@ -25,7 +25,7 @@ class ProducerIdBlocks(Protocol):
     def can_be_asked(self) -> bool:
         """Return whether it can be asked at present."""
 
-    def ask(self, correlation: int, effects: Effects) -> None:
+    def ask(self, now: int, correlation: int, effects: Effects) -> None:
         """Ask for a block."""
 
 
@@ -42,7 +42,7 @@ class ControllerBlocks:
         """Return whether a controller is known."""
         return self._situation.controller_id >= 0
 
-    def ask(self, correlation: int, effects: Effects) -> None:
+    def ask(self, _now: int, correlation: int, effects: Effects) -> None:
         """Send the request for a block."""
         situation = self._situation
         request = AllocateProducerIdsRequest(correlation, situation.node_id, situation.broker_epoch)
@@ -146,7 +146,7 @@ class ProducerIds:
         self._asked, self._sent_ns = True, now
         self._situation.alarm.by(now + self._situation.configuration.quorum_request_timeout_ns)
         self._correlation += 1
-        self._blocks.ask(self._correlation, effects)
+        self._blocks.ask(now, self._correlation, effects)
 
     def _back_off(self, now: int) -> None:
         self._not_before_ns = now + self._situation.configuration.retry_backoff_ns

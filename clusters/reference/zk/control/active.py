@@ -13,7 +13,6 @@ from typing import Any, Final
 
 from clusters.node_port.effects import NOTE, Effects
 from clusters.node_port.notes import ACTIVE, PARTITION_DECIDED, RESIGNED
-from clusters.node_port.storage import PartitionKey
 from clusters.node_port.zookeeper import GetChildren, GetData, WatchEvent, ZkOutcome
 from clusters.reference.nodes.control.moves import preferred_elections
 from clusters.reference.nodes.control.reassignment import in_progress
@@ -30,9 +29,9 @@ from clusters.reference.zk.control.heartbeats import Heartbeats
 from clusters.reference.zk.control.leaders import begun, completed, departed, leaderless
 from clusters.reference.zk.control.outside_writes import IsrNotifications, Topics
 from clusters.reference.zk.control.parts import Parts
-from clusters.reference.zk.control.reading import read_all, read_children
 from clusters.reference.zk.control.requests import ClientRequests
 from clusters.reference.zk.control.work import JobQueue
+from clusters.reference.zk.coroutines import Coroutines
 from clusters.reference.zk.messages import ControlledShutdownRequest, MetadataHeartbeatRequest
 from clusters.reference.zk.znodes import (
     BROKER_IDS,
@@ -48,8 +47,6 @@ __all__ = ["ActiveController"]
 _HEARTBEAT: Final = MetadataHeartbeatRequest.kind
 _STOP: Final = ControlledShutdownRequest.kind
 _DELETE: Final = DeleteTopicsRequest.kind
-_OnLoaded = Callable[[int, dict[str, ZkOutcome], Effects], None]
-"""(now, the registrations as read by name, effects); the context has all the rest."""
 _SETTINGS: Final = ("/config/topics", "/config/brokers")
 
 
@@ -79,7 +76,7 @@ class ActiveController:
         correlation: int,
         deposed: Callable[[int, Effects], None],
     ) -> None:
-        situation = context.situation
+        situation, coroutines = context.situation, Coroutines()
         self._deposed = deposed
         self._parts = Parts(
             situation,
@@ -87,7 +84,8 @@ class ActiveController:
             context,
             BrokerStates(situation.zk_configuration, situation.rules),
             Channels(context, self, local=local, correlation=correlation),
-            JobQueue(context, asking, self),
+            JobQueue(context, asking, coroutines, self),
+            coroutines,
         )
         self._heartbeats = Heartbeats(self._parts, BrokerChanges(self._parts))
         self._requests = ClientRequests(self._parts)
@@ -112,26 +110,28 @@ class ActiveController:
 
     def begin(self, now: int, effects: Effects) -> None:
         """Load; the controller is active afterwards."""
-        _load(self._parts.asking, now, self.context, self._loaded, effects)
+        self._parts.coroutines.run(now, self._begin(), effects)
 
-    def end(self, effects: Effects) -> None:
+    def end(self, now: int, effects: Effects) -> None:
         """Decide nothing any more: another broker is the controller, or may be."""
-        self._parts.work.abandon(effects)
+        self._parts.work.abandon(now, effects)
         self._heartbeats.abandon(effects)
         self._deletions.abandon(effects)
         if self.is_loaded:
             effects.append((NOTE, RESIGNED, self.context.epoch))
+        self._parts.coroutines.end()
 
     def request(self, now: int, source: int, request: Any, effects: Effects) -> None:
         """Take what a broker or a client asks of an active controller."""
+        run = self._parts.coroutines.run
         if request.kind == _HEARTBEAT:
             self._heartbeats.heard(now, source, request, effects)
         elif request.kind == _STOP:
-            self._heartbeats.stop(now, source, request, effects)
+            run(now, self._heartbeats.stop(source, request), effects)
         elif request.kind == _DELETE:
-            self._deletions.request(now, source, request, effects)
+            run(now, self._deletions.request(source, request), effects)
         else:
-            self._requests.take(now, source, request, effects)
+            run(now, self._requests.take(source, request), effects)
 
     def answered(self, now: int, response: Any, effects: Effects) -> None:
         """Take a broker's answer."""
@@ -144,18 +144,19 @@ class ActiveController:
     def watched(self, now: int, event: WatchEvent, effects: Effects) -> None:
         """Take a watch that fired."""
         parent, _, name = event.path.rpartition("/")
+        run = self._parts.coroutines.run
         if not self.is_loaded:
             self._missed.append(event)
         elif BROKER_IDS in (event.path, parent):
             self._heartbeats.registrations.read(now, effects)
         elif event.path == TOPICS:
-            self._topics.read(now, effects)
+            run(now, self._topics.read(), effects)
         elif parent == TOPICS:
-            self._topics.read_one(now, name, effects)
+            run(now, self._topics.read_one(name), effects)
         elif event.path == DELETE_TOPICS:
-            self._deletions.read(now, effects)
+            run(now, self._deletions.read(), effects)
         elif event.path == ISR_CHANGES:
-            self._notifications.read(now, effects)
+            run(now, self._notifications.read(), effects)
 
     def tick(self, now: int, effects: Effects) -> None:
         """Look at what is due."""
@@ -194,25 +195,43 @@ class ActiveController:
         """A broker has deleted these replicas: (topic, partition)."""
         self._deletions.deleted(now, broker_id, replicas, effects)
 
-    def _loaded(self, now: int, registrations: dict[str, ZkOutcome], effects: Effects) -> None:
-        if self._parts.work.is_over:
-            return
+    async def _begin(self) -> None:
+        registrations = await self._load()
+        turn, context = self._parts.coroutines, self.context
         self.is_loaded = True
-        effects.append((NOTE, ACTIVE, self.context.epoch))
-        self._heartbeats.registrations.loaded(now, registrations, effects)
-        served = [one for one in sorted(self.context.image.brokers) if self.context.is_served(one)]
+        turn.effects.append((NOTE, ACTIVE, context.epoch))
+        self._heartbeats.registrations.loaded(turn.now, registrations, turn.effects)
+        served = [one for one in sorted(context.image.brokers) if context.is_served(one)]
         for broker_id in served:
             self._parts.channels.open(broker_id)
-        self._take_over(now, effects)
+        self._take_over(turn.now, turn.effects)
         self._topics.loaded()
-        self._deletions.begin(now, tuple(self.context.deleting), effects)
-        self._deletions.read(now, effects)
-        self._notifications.read(now, effects)
+        self._deletions.begin(turn.now, tuple(context.deleting), turn.effects)
+        turn.spawn(self._deletions.read())
+        turn.spawn(self._notifications.read())
         missed, self._missed = self._missed, []
         for event in missed:
-            self.watched(now, event, effects)
-        self._rebalance_ns = now + self._parts.situation.configuration.auto_leader_rebalance_ns
-        self.tick(now, effects)
+            self.watched(turn.now, event, turn.effects)
+        self._rebalance_ns = turn.now + self._parts.situation.configuration.auto_leader_rebalance_ns
+        self.tick(turn.now, turn.effects)
+
+    async def _load(self) -> dict[str, ZkOutcome]:
+        """Fill the context; return the registrations as they are read, by name."""
+        asking, context = self._parts.asking, self.context
+        reads = [*(GetChildren(one) for one in _SETTINGS), GetChildren(DELETE_TOPICS, watch=True)]
+        *settings, deletions = await asking.read(reads)
+        for parent, one in zip(_SETTINGS, settings, strict=True):
+            context.settings_paths |= {f"{parent}/{name}" for name in one.children}
+        context.deleting |= dict.fromkeys(deletions.children)
+        topics = await asking.read_children(TOPICS, watches_data=True)
+        for name, one in topics.items():
+            if one.stat is not None:
+                context.assign(name, TopicInfo.decoded(one.data), one.stat.version)
+        keys = context.without_state()
+        states = [GetData(state_path(context.image.names[one[0]], one[1])) for one in keys]
+        for key, outcome in zip(keys, await asking.read(states), strict=True):
+            context.refresh(key, outcome)
+        return await asking.read_children(BROKER_IDS, watches_data=True)
 
     def _take_over(self, now: int, effects: Effects) -> None:
         """Decide what no controller was there to decide."""
@@ -250,31 +269,3 @@ class ActiveController:
 
 def _has_arrived(partition: PartitionImage) -> bool:
     return in_progress(partition) and set(partition.adding) <= set(partition.isr)
-
-
-def _load(asking: Asking, now: int, context: Context, then: _OnLoaded, effects: Effects) -> None:
-    """Fill the context of a new controller epoch."""
-
-    def listed(now: int, outcomes: list[ZkOutcome], effects: Effects) -> None:
-        for parent, one in zip(_SETTINGS, outcomes[:2], strict=True):
-            context.settings_paths |= {f"{parent}/{name}" for name in one.children}
-        context.deleting |= dict.fromkeys(outcomes[2].children)
-        read_children(asking, now, TOPICS, assigned, effects, watches_data=True)
-
-    def assigned(now: int, topics: dict[str, ZkOutcome], effects: Effects) -> None:
-        for name, one in topics.items():
-            if one.stat is not None:
-                context.assign(name, TopicInfo.decoded(one.data), one.stat.version)
-        keys = context.without_state()
-        reads = [GetData(state_path(context.image.names[one[0]], one[1])) for one in keys]
-        read_all(asking, now, reads, partial(decided, keys), effects)
-
-    def decided(
-        keys: list[PartitionKey], now: int, outcomes: list[ZkOutcome], effects: Effects
-    ) -> None:
-        for key, outcome in zip(keys, outcomes, strict=True):
-            context.refresh(key, outcome)
-        read_children(asking, now, BROKER_IDS, then, effects, watches_data=True)
-
-    reads = [*(GetChildren(one) for one in _SETTINGS), GetChildren(DELETE_TOPICS, watch=True)]
-    read_all(asking, now, reads, listed, effects)

@@ -31,12 +31,11 @@ from clusters.node_port.zookeeper import (
 )
 from clusters.reference.nodes.errors import Error
 from clusters.reference.nodes.messages.control import DeleteTopicsRequest
-from clusters.reference.zk.asking import Asking, ZkAnswer
+from clusters.reference.zk.asking import Asking
 from clusters.reference.zk.configuration import InterBrokerProtocol
 from clusters.reference.zk.control.active import ActiveController
 from clusters.reference.zk.control.channels import ANSWERS, REQUESTS, Local
 from clusters.reference.zk.control.context import Context
-from clusters.reference.zk.control.reading import read_all
 from clusters.reference.zk.control.refusals import refuse
 from clusters.reference.zk.control.requests import DECIDED
 from clusters.reference.zk.messages import (
@@ -62,7 +61,6 @@ CONTROLLED: Final = DECIDED | _OF_DRAFT | {ControlledShutdownRequest.kind, Delet
 ANSWERED: Final = ANSWERS
 """The kinds of brokers' answers to its requests."""
 _NO_NODE: Final = int(ZkError.NO_NODE)
-_EXPIRED: Final = int(ZkError.SESSION_EXPIRED)
 
 
 class Controller:
@@ -96,26 +94,26 @@ class Controller:
         """The broker is registered: take part in the election."""
         self._election.begin(now, effects)
 
-    def expired(self, _now: int, effects: Effects) -> None:
+    def expired(self, now: int, effects: Effects) -> None:
         """The broker's session is over: resign at once."""
-        self._election.expired(effects)
+        self._election.expired(now, effects)
 
-    def request(self, now: int, source: int, kind: int, message: Any, effects: Effects) -> None:
+    def request(self, now: int, source: int, message: Any, effects: Effects) -> None:
         """Take one of CONTROLLED."""
         known = self._situation.zk_configuration.inter_broker_protocol_max
-        if kind in _OF_DRAFT and known < InterBrokerProtocol.HEARTBEATS:
+        if message.kind in _OF_DRAFT and known < InterBrokerProtocol.HEARTBEATS:
             refuse(source, message, Error.UNSUPPORTED_VERSION, effects)
         elif self._active is None or not self._active.is_loaded:
             refuse(source, message, Error.NOT_CONTROLLER, effects)
         else:
             self._active.request(now, source, message, effects)
 
-    def answered(self, now: int, _source: int, _kind: int, message: Any, effects: Effects) -> None:
+    def answered(self, now: int, message: Any, effects: Effects) -> None:
         """Take one of ANSWERED."""
         if self._active is not None:
             self._active.answered(now, message, effects)
 
-    def unreachable(self, now: int, _source: int, request: Any, _effects: Effects) -> None:
+    def unreachable(self, now: int, request: Any, _effects: Effects) -> None:
         """A request to a broker is lost."""
         if self._active is not None and request.kind in REQUESTS:
             self._active.unreachable(now, request)
@@ -142,15 +140,15 @@ class Controller:
         )
         self._active.begin(now, effects)
 
-    def lost(self, effects: Effects) -> None:
+    def lost(self, now: int, effects: Effects) -> None:
         """The broker is not the controller."""
         active, self._active = self._active, None
         if active is not None:
             self._correlation = active.correlation
-            active.end(effects)
+            active.end(now, effects)
 
     def _deposed(self, now: int, effects: Effects) -> None:
-        self.lost(effects)
+        self.lost(now, effects)
         self._election.look(now, effects)
 
     def _watched(self, now: int, event: WatchEvent, effects: Effects) -> None:
@@ -164,7 +162,7 @@ class _ElectionPort(Protocol):
     def won(self, now: int, epoch: int, epoch_version: int, effects: Effects) -> None:
         """This broker is the controller of an epoch."""
 
-    def lost(self, effects: Effects) -> None:
+    def lost(self, now: int, effects: Effects) -> None:
         """It is not, or not any more."""
 
 
@@ -198,18 +196,17 @@ class _Election:
         self._takes_part = True
         self.look(now, effects)
 
-    def expired(self, effects: Effects) -> None:
+    def expired(self, now: int, effects: Effects) -> None:
         """The session is over, and with it all that was made in it."""
         self._takes_part = self._is_looking = False
         self._situation.controller_id = -1
-        self._port.lost(effects)
+        self._port.lost(now, effects)
 
     def look(self, now: int, effects: Effects) -> None:
         """Read who is the controller; the read sets the watch that leads here again."""
         if self._takes_part and not self._is_looking:
-            self._is_looking, self._is_outdated = True, False
-            reads = (GetData(CONTROLLER, watch=True), GetData(CONTROLLER_EPOCH))
-            read_all(self._asking, now, reads, self._looked, effects)
+            self._is_looking = True
+            self._asking.coroutines.run(now, self._look(), effects)
 
     def _session(self, _now: int, event: SessionEvent, _effects: Effects) -> None:
         if event.state is SessionState.CONNECTED:
@@ -219,25 +216,28 @@ class _Election:
         self._is_outdated = True
         self.look(now, effects)
 
-    def _looked(self, now: int, outcomes: list[ZkOutcome], effects: Effects) -> None:
-        self._is_looking = False
-        if self._is_outdated:
+    async def _look(self) -> None:
+        coroutines = self._asking.coroutines
+        reads = (GetData(CONTROLLER, watch=True), GetData(CONTROLLER_EPOCH))
+        self._is_outdated = True
+        while self._is_outdated:
             # The epoch may be of a later controller than the one that was read.
-            self.look(now, effects)
-            return
-        controller, epoch = outcomes
+            self._is_outdated = False
+            controller, epoch = await self._asking.read(reads)
+        self._is_looking = False
         if controller.error == _NO_NODE:
             self._situation.controller_id = -1
-            self._port.lost(effects)
-            self._stand(epoch, effects)
+            self._port.lost(coroutines.now, coroutines.effects)
+            await self._stand(epoch)
             return
         assert controller.stat is not None, controller
         found_id = int(json.loads(controller.data)["brokerid"])
-        self._heard_of(now, found_id, epoch)
+        self._heard_of(coroutines.now, found_id, epoch)
         if controller.stat.ephemeral_owner != self._session_id:
-            self._port.lost(effects)
+            self._port.lost(coroutines.now, coroutines.effects)
         elif epoch.stat is not None:
-            self._port.won(now, int(epoch.data), epoch.stat.version, effects)
+            version = epoch.stat.version
+            self._port.won(coroutines.now, int(epoch.data), version, coroutines.effects)
 
     def _heard_of(self, now: int, controller_id: int, epoch: ZkOutcome) -> None:
         situation = self._situation
@@ -247,23 +247,19 @@ class _Election:
         if not epoch.error:
             situation.controller_epoch = max(situation.controller_epoch, int(epoch.data))
 
-    def _stand(self, epoch: ZkOutcome, effects: Effects) -> None:
+    async def _stand(self, epoch: ZkOutcome) -> None:
         """Try to become the controller; whatever comes of it is seen by looking again."""
         if not self._takes_part:
             return
         if epoch.error == _NO_NODE:
-            self._asking.ask((Create(CONTROLLER_EPOCH, b"0"),), self._tried, effects)
-            return
-        assert epoch.stat is not None, epoch
-        controller_id = self._situation.node_id
-        content = {"version": 1, "brokerid": controller_id, "timestamp": "0"}
-        raised = str(int(epoch.data) + 1).encode()
-        multi = (
-            Create(CONTROLLER, json.dumps(content).encode(), ephemeral=True),
-            SetData(CONTROLLER_EPOCH, raised, epoch.stat.version),
-        )
-        self._asking.ask(multi, self._tried, effects)
-
-    def _tried(self, now: int, answer: ZkAnswer, effects: Effects) -> None:
-        if answer.response.error != _EXPIRED:
-            self.look(now, effects)
+            await self._asking.answer(Create(CONTROLLER_EPOCH, b"0"))
+        else:
+            assert epoch.stat is not None, epoch
+            controller_id = self._situation.node_id
+            content = {"version": 1, "brokerid": controller_id, "timestamp": "0"}
+            raised = str(int(epoch.data) + 1).encode()
+            await self._asking.answer(
+                Create(CONTROLLER, json.dumps(content).encode(), ephemeral=True),
+                SetData(CONTROLLER_EPOCH, raised, epoch.stat.version),
+            )
+        self.look(self._asking.coroutines.now, self._asking.coroutines.effects)

@@ -15,7 +15,6 @@ Source: Kafka's `TopicDeletionManager`, `ZkNodeChangeNotificationListener`
 
 from collections.abc import Iterable
 from dataclasses import replace
-from functools import partial
 from typing import Final
 
 from clusters.node_port.effects import SEND, Effects
@@ -25,9 +24,7 @@ from clusters.reference.nodes.errors import Error
 from clusters.reference.nodes.messages.control import DeleteTopicsRequest, DeleteTopicsResponse
 from clusters.reference.nodes.records import RemoveTopicRecord
 from clusters.reference.zk.control.parts import Parts
-from clusters.reference.zk.control.reading import read_all, read_children
-from clusters.reference.zk.control.refusals import refuse
-from clusters.reference.zk.control.work import Job, Plan
+from clusters.reference.zk.control.work import Plan
 from clusters.reference.zk.control.writes import unit
 from clusters.reference.zk.znodes import (
     CONFIG_CHANGES,
@@ -65,31 +62,35 @@ class Deletions:
         """(broker id, partition) of the replicas that are still there, by topic."""
         self._waiting: list[_Waiting] = []
 
-    def request(
-        self, now: int, source: int, request: DeleteTopicsRequest, effects: Effects
-    ) -> None:
+    async def request(self, source: int, request: DeleteTopicsRequest) -> None:
         """A client wants topics deleted; it is answered once they are, or its time is over."""
+        parts, turn = self._parts, self._parts.coroutines
+        response = await parts.answer(source, request, lambda: self._demands(request))
+        deadline_ns = turn.now + request.timeout_ns
+        self._waiting.append(_Waiting(source, response, deadline_ns))
+        parts.situation.alarm.by(deadline_ns)
+        names = [one[0] for one in response.topics if one[2] == _NONE]
+        self.begin(turn.now, names, turn.effects)
+        self._answer(turn.effects)
+
+    def _demands(self, request: DeleteTopicsRequest) -> Plan:
         context = self._parts.context
+        decision = deleted(context.view(), request)
+        names = [one[0] for one in decision.response.topics if one[2] == _NONE]
+        fresh = [name for name in names if name not in context.deleting]
+        demands = [unit(context, [Create(deletion_path(name), b"")]) for name in fresh]
+        return Plan(demands, decision.response)
 
-        def plan() -> Plan:
-            decision = deleted(context.view(), request)
-            names = [one[0] for one in decision.response.topics if one[2] == _NONE]
-            demands = [unit(context, [Create(deletion_path(name), b"")]) for name in names]
-            fresh = [name not in context.deleting for name in names]
-            units = [one for one, is_fresh in zip(demands, fresh, strict=True) if is_fresh]
-            return Plan(units, decision.response)
-
-        def finish(now: int, response: DeleteTopicsResponse, effects: Effects) -> None:
-            self._waiting.append(_Waiting(source, response, now + request.timeout_ns))
-            self._parts.situation.alarm.by(now + request.timeout_ns)
-            self.begin(now, [one[0] for one in response.topics if one[2] == _NONE], effects)
-            self._answer(effects)
-
-        self._parts.work.add(now, Job(plan, finish, partial(refuse, source, request)), effects)
-
-    def read(self, now: int, effects: Effects) -> None:
+    async def read(self) -> None:
         """Read the demands, which tools write as well, and watch for more."""
-        read_children(self._parts.asking, now, DELETE_TOPICS, self._found, effects)
+        parts, context, turn = self._parts, self._parts.context, self._parts.coroutines
+        found = await parts.asking.read_children(DELETE_TOPICS)
+        known = [name for name in found if name in context.image.topics]
+        unknown = [name for name in found if name not in context.image.topics]
+        self.begin(turn.now, known, turn.effects)
+        for name in unknown:
+            context.deleting.pop(name, None)
+            turn.spawn(parts.removed([Delete(deletion_path(name))]))
 
     def begin(self, now: int, names: Iterable[str], effects: Effects) -> None:
         """Have all replicas of these topics deleted."""
@@ -134,31 +135,17 @@ class Deletions:
             self._give_up(one, effects)
         self._waiting.clear()
 
-    def _found(self, now: int, found: dict[str, ZkOutcome], effects: Effects) -> None:
-        if self._parts.work.is_over:
-            return
-        context = self._parts.context
-        known = [name for name in found if name in context.image.topics]
-        unknown = [name for name in found if name not in context.image.topics]
-        self.begin(now, known, effects)
-        for name in unknown:
-            context.deleting.pop(name, None)
-            one = unit(context, [Delete(deletion_path(name))])
-            self._parts.work.add(now, Job(partial(Plan, [one]), _nothing), effects)
-
     def _remove_if_gone(self, now: int, name: str, topic_id: int, effects: Effects) -> None:
-        if self._awaited[name]:
-            return
+        if not self._awaited[name]:
+            self._parts.coroutines.run(now, self._remove(name, topic_id), effects)
 
-        def finish(_now: int, effects: Effects) -> None:
-            self._awaited.pop(name, None)
-            self._answer(effects)
-
-        def records() -> list[RemoveTopicRecord]:
-            known = self._parts.context.image.names
-            return [RemoveTopicRecord(topic_id)] if topic_id in known else []
-
-        self._parts.decide(now, records, effects, finish=finish)
+    async def _remove(self, name: str, topic_id: int) -> None:
+        known = self._parts.context.image.names
+        await self._parts.decided(
+            lambda: [RemoveTopicRecord(topic_id)] if topic_id in known else []
+        )
+        self._awaited.pop(name, None)
+        self._answer(self._parts.coroutines.effects)
 
     def _answer(self, effects: Effects) -> None:
         """Answer those whose topics are all gone."""
@@ -182,10 +169,6 @@ class Deletions:
         effects.append((SEND, one.source, replace(one.response, topics=topics)))
 
 
-def _nothing(_now: int, _response: object, _effects: Effects) -> None:
-    pass
-
-
 class Garbage:
     """The scans of one controller epoch."""
 
@@ -205,35 +188,27 @@ class Garbage:
             self._due_ns = now + interval_ns
             # Rule host_garbage_removed.
             if parts.situation.rules.host_garbage_removed:
-                read_children(parts.asking, now, HOSTS, self._found, effects)
-            read_all(parts.asking, now, [GetChildren(CONFIG_CHANGES)], self._listed, effects)
+                parts.coroutines.run(now, self._remove_hosts(), effects)
+            parts.coroutines.run(now, self._remove_notifications(), effects)
         parts.situation.alarm.by(self._due_ns)
 
-    def _listed(self, now: int, outcomes: list[ZkOutcome], effects: Effects) -> None:
-        if self._parts.work.is_over:
-            return
-        situation = self._parts.situation
-        names, seen = outcomes[0].children, situation.seen_changes
+    async def _remove_notifications(self) -> None:
+        parts, situation = self._parts, self._parts.situation
+        (found,) = await parts.asking.read([GetChildren(CONFIG_CHANGES)])
+        names, seen, now = found.children, situation.seen_changes, parts.coroutines.now
         seen.add(now, names)
         last = seen.last_by(now - 2 * situation.zk_configuration.session_timeout_ns)
-        old = [name for name in names if name <= last]
-        deletes = [Delete(f"{CONFIG_CHANGES}/{name}") for name in old]
-        removals = [unit(self._parts.context, [one]) for one in deletes]
-        self._parts.work.add(now, Job(lambda: Plan(removals), _nothing), effects)
+        await parts.removed([Delete(f"{CONFIG_CHANGES}/{name}") for name in names if name <= last])
 
-    def _found(self, now: int, found: dict[str, ZkOutcome], effects: Effects) -> None:
-        if self._parts.work.is_over:
-            return
+    async def _remove_hosts(self) -> None:
+        found = await self._parts.asking.read_children(HOSTS)
+        await self._parts.work.done(lambda: self._removals(found))
 
-        def plan() -> Plan:
-            garbage = [name for name, one in found.items() if self._is_garbage(name, one)]
-            removals = [
-                unit(self._parts.context, [_removal(name, found[name])]) for name in garbage
-            ]
-            found.clear()  # Writes of meanwhile are for the next scan.
-            return Plan(removals)
-
-        self._parts.work.add(now, Job(plan, _nothing), effects)
+    def _removals(self, found: dict[str, ZkOutcome]) -> Plan:
+        garbage = [name for name, one in found.items() if self._is_garbage(name, one)]
+        removals = [unit(self._parts.context, [_removal(name, found[name])]) for name in garbage]
+        found.clear()  # Writes of meanwhile are for the next scan.
+        return Plan(removals)
 
     def _is_garbage(self, host: str, outcome: ZkOutcome) -> bool:
         context, broker_id = self._parts.context, decoded_host(outcome.data)

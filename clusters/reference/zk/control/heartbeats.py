@@ -12,7 +12,6 @@ held.
 """
 
 from collections.abc import Callable
-from functools import partial
 from typing import Final
 
 from clusters.node_port.effects import SEND, Effects
@@ -21,7 +20,6 @@ from clusters.protocol.controlled_states import ControlledState
 from clusters.reference.nodes.errors import Error
 from clusters.reference.zk.control.broker_changes import BrokerChanges, registration
 from clusters.reference.zk.control.parts import Parts
-from clusters.reference.zk.control.reading import read_all, read_children
 from clusters.reference.zk.control.refusals import refuse
 from clusters.reference.zk.messages import (
     ControlledShutdownRequest,
@@ -67,7 +65,7 @@ class Heartbeats:
             return
         self._held[broker_id] = (source, request)
         if states.heard(now, request):
-            self.registrations.read_latest(now, effects)
+            self._parts.coroutines.run(now, self.registrations.read_latest(), effects)
         else:
             self._decide(now, broker_id, effects)
 
@@ -76,18 +74,24 @@ class Heartbeats:
         if broker_id in self._held:
             self._decide(now, broker_id, effects)
 
-    def stop(
-        self, now: int, source: int, request: ControlledShutdownRequest, effects: Effects
-    ) -> None:
+    async def stop(self, source: int, request: ControlledShutdownRequest) -> None:
         """A broker that sends no heartbeats wants to end."""
-        known = self._parts.context.image.brokers.get(request.broker_id)
-        if known is None or known.broker_epoch != request.broker_epoch:
-            error = Error.BROKER_NOT_AVAILABLE if known is None else Error.STALE_BROKER_EPOCH
-            answer = ControlledShutdownResponse(request.correlation, error, ())
-            effects.append((SEND, source, answer))
-            return
-        then = partial(self._stopped, source, request)
-        self._changes.stopping(now, request.broker_id, then, effects)
+        image, error = self._parts.context.image, Error.NONE
+        known = image.brokers.get(request.broker_id)
+        remaining: tuple[tuple[str, int], ...] = ()
+        if known is None:
+            error = Error.BROKER_NOT_AVAILABLE
+        elif known.broker_epoch != request.broker_epoch:
+            error = Error.STALE_BROKER_EPOCH
+        else:
+            await self._changes.stopping(request.broker_id)
+            remaining = tuple(
+                (image.names[key[0]], key[1])
+                for key, one in image.partitions.items()
+                if one.leader == request.broker_id
+            )
+        answer = ControlledShutdownResponse(request.correlation, error, remaining)
+        self._parts.coroutines.effects.append((SEND, source, answer))
 
     def abandon(self, effects: Effects) -> None:
         """Another broker is the controller: its word counts."""
@@ -116,21 +120,28 @@ class Heartbeats:
         if is_ahead and not is_read:
             return
         state, target = states.state_of(broker_id), request.target_state
-        then = partial(self._answered, broker_id)
         if broker_id in self._activating:
             return
         # A registration may have come after it, which it does not speak for.
         counts = broker_id in states.known() and not states.refusal(request)[0]
         if not counts or state == target or target not in (_ACTIVE, _STOPPING):
-            self._answered(broker_id, now, effects)
+            self._answered(broker_id, effects)
         elif target == _STOPPING:
-            self._changes.stopping(now, broker_id, then, effects)
+            self._parts.coroutines.run(now, self._stop(broker_id), effects)
         elif state is ControlledState.INITIAL:
             self._changes.move(now, broker_id, _ACTIVE, effects)
-            self._answered(broker_id, now, effects)
+            self._answered(broker_id, effects)
         elif self._is_told(now, broker_id, effects):
-            self._activating.add(broker_id)
-            self._changes.activated(now, broker_id, then, effects)
+            self._parts.coroutines.run(now, self._activate(broker_id), effects)
+
+    async def _stop(self, broker_id: int) -> None:
+        await self._changes.stopping(broker_id)
+        self._answered(broker_id, self._parts.coroutines.effects)
+
+    async def _activate(self, broker_id: int) -> None:
+        self._activating.add(broker_id)
+        await self._changes.activated(broker_id)
+        self._answered(broker_id, self._parts.coroutines.effects)
 
     def _is_told(self, now: int, broker_id: int, effects: Effects) -> bool:
         """Return whether a broker may be active; if not, it is being told what it lacks."""
@@ -139,20 +150,21 @@ class Heartbeats:
         if channels.is_told(broker_id) or not self._parts.situation.rules.active_once_told:
             return True
         if not channels.is_open(broker_id) and broker_id not in self._opening:
-            # Behind what is being decided: who led before it was new or silent, leads by then.
-            self._opening.add(broker_id)
-            self._parts.decide(now, tuple, effects, finish=partial(self._open, broker_id))
+            self._parts.coroutines.run(now, self._open(broker_id), effects)
         return False
 
-    def _open(self, broker_id: int, now: int, effects: Effects) -> None:
+    async def _open(self, broker_id: int) -> None:
         """Tell a broker what it lacks; `told` follows, for the own broker at once."""
-        channels = self._parts.channels
+        channels, turn = self._parts.channels, self._parts.coroutines
+        # Behind what is being decided: who led before it was new or silent, leads by then.
+        self._opening.add(broker_id)
+        await self._parts.decided(tuple)
         self._opening.discard(broker_id)
         if broker_id in self._parts.states.known() and not channels.is_open(broker_id):
             channels.open(broker_id)
-            channels.flush(now, effects)
+            channels.flush(turn.now, turn.effects)
 
-    def _answered(self, broker_id: int, _now: int, effects: Effects) -> None:
+    def _answered(self, broker_id: int, effects: Effects) -> None:
         """Answer the heartbeat that is held with the state that the broker is in now."""
         self._activating.discard(broker_id)
         source, request = self._held.pop(broker_id, (0, None))
@@ -160,18 +172,6 @@ class Heartbeats:
             states = self._parts.states
             answer = _answer(request, states.state_of(broker_id), *states.refusal(request))
             effects.append((SEND, source, answer))
-
-    def _stopped(
-        self, source: int, request: ControlledShutdownRequest, _now: int, effects: Effects
-    ) -> None:
-        image = self._parts.context.image
-        remaining = tuple(
-            (image.names[key[0]], key[1])
-            for key, one in image.partitions.items()
-            if one.leader == request.broker_id
-        )
-        answer = ControlledShutdownResponse(request.correlation, Error.NONE, remaining)
-        effects.append((SEND, source, answer))
 
 
 def _answer(
@@ -213,34 +213,36 @@ class _Registrations:
 
     def read(self, now: int, effects: Effects) -> None:
         """Read them all, and again if they change meanwhile."""
-        if self._is_reading:
-            self._is_outdated = True
-            return
-        self._is_reading, self._is_outdated = True, False
-        asking = self._parts.asking
-        read_children(asking, now, BROKER_IDS, self._found, effects, watches_data=True)
+        self._is_outdated = True
+        if not self._is_reading:
+            self._is_reading = True
+            self._parts.coroutines.run(now, self._read(), effects)
 
-    def read_latest(self, now: int, effects: Effects) -> None:
+    async def read_latest(self) -> None:
         """Read them all, as they are at ZooKeeper's leader or later."""
-        then = self._synced
-        read_all(self._parts.asking, now, [Sync(BROKER_IDS)], then, effects)
+        await self._parts.asking.read([Sync(BROKER_IDS)])
+        self.read(self._parts.coroutines.now, self._parts.coroutines.effects)
 
-    def _synced(self, now: int, _outcomes: list[ZkOutcome], effects: Effects) -> None:
-        self.read(now, effects)
-
-    def _found(self, now: int, found: dict[str, ZkOutcome], effects: Effects) -> None:
+    async def _read(self) -> None:
         parts = self._parts
-        if parts.work.is_over:
-            return
+        while self._is_outdated:
+            self._is_outdated = False
+            self._take(await parts.asking.read_children(BROKER_IDS, watches_data=True))
+            await parts.decided(tuple)  # All that was read is taken by then.
+        self._is_reading = False
+        self._then(parts.coroutines.now, parts.coroutines.effects)
+
+    def _take(self, found: dict[str, ZkOutcome]) -> None:
+        """Have it decided what follows from registrations that are gone, or new."""
+        parts = self._parts
         there = {info.broker_id: (info, one) for info, one in self._decoded(found)}
         for broker_id in sorted(set(parts.states.known()) - there.keys()):
-            self._changes.gone(now, broker_id, effects)
+            parts.coroutines.spawn(self._changes.gone(broker_id))
         for broker_id, (info, incarnation) in there.items():
             parts.context.hosts[broker_id] = info.host
             is_old = incarnation < parts.states.incarnation_of(broker_id)
             if not is_old and not self._is_known(info, incarnation):
-                self._changes.registered(now, info, incarnation, effects)
-        parts.decide(now, tuple, effects, finish=self._taken)
+                parts.coroutines.spawn(self._changes.registered(info, incarnation))
 
     def _is_known(self, info: BrokerInfo, incarnation: int) -> bool:
         known = self._parts.context.image.brokers.get(info.broker_id)
@@ -249,14 +251,6 @@ class _Registrations:
             info.listeners,
             info.rack,
         )
-
-    def _taken(self, now: int, effects: Effects) -> None:
-        """All that was read is taken."""
-        self._is_reading = False
-        if self._is_outdated:
-            self.read(now, effects)
-        else:
-            self._then(now, effects)
 
     def _was_active(self, broker_id: int) -> bool:
         """Return whether the controller before this one took a broker for active."""

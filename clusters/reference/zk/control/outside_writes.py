@@ -9,17 +9,10 @@ Source: Kafka's `KafkaController.processTopicChange`, `processPartitionModificat
 `processIsrChangeNotification`.
 """
 
-from functools import partial
-
-from clusters.node_port.effects import Effects
-from clusters.node_port.storage import PartitionKey
-from clusters.node_port.zookeeper import Delete, GetChildren, GetData, ZkOutcome
-from clusters.reference.zk.control.change import StateChange
+from clusters.node_port.zookeeper import Delete, GetChildren, GetData
 from clusters.reference.zk.control.leaders import begun
 from clusters.reference.zk.control.parts import Parts
-from clusters.reference.zk.control.reading import read_all, read_children
-from clusters.reference.zk.control.work import Job, Plan, WorkPort
-from clusters.reference.zk.control.writes import unit
+from clusters.reference.zk.control.work import WorkPort
 from clusters.reference.zk.znodes import (
     ISR_CHANGES,
     TOPICS,
@@ -45,43 +38,30 @@ class Topics:
         """All topics were read, and are watched."""
         self._watched = set(self._parts.context.assignments)
 
-    def read(self, now: int, effects: Effects) -> None:
+    async def read(self) -> None:
         """Read which topics there are, and watch for more; read those that are new."""
-        then = self._listed
-        read_all(self._parts.asking, now, [GetChildren(TOPICS, watch=True)], then, effects)
+        (found,) = await self._parts.asking.read([GetChildren(TOPICS, watch=True)])
+        self._watched &= set(found.children)
+        await self._read([name for name in found.children if name not in self._watched])
 
-    def read_one(self, now: int, name: str, effects: Effects) -> None:
+    async def read_one(self, name: str) -> None:
         """Read a topic that has changed, and watch it."""
         self._watched.discard(name)
-        self._read(now, [name], effects)
+        await self._read([name])
 
-    def _listed(self, now: int, outcomes: list[ZkOutcome], effects: Effects) -> None:
-        names = outcomes[0].children
-        self._watched &= set(names)
-        self._read(now, [name for name in names if name not in self._watched], effects)
-
-    def _read(self, now: int, names: list[str], effects: Effects) -> None:
-        if not self._parts.work.is_over and names:
-            self._watched |= set(names)
-            reads = [GetData(topic_path(name), watch=True) for name in names]
-            then = partial(self._found, names)
-            read_all(self._parts.asking, now, reads, then, effects)
-
-    def _found(
-        self, names: list[str], now: int, outcomes: list[ZkOutcome], effects: Effects
-    ) -> None:
-        if not self._parts.work.is_over:
-            found = dict(zip(names, outcomes, strict=True))
-            self._parts.decide(now, tuple, effects, finish=partial(self._take, found))
-
-    def _take(self, found: dict[str, ZkOutcome], now: int, effects: Effects) -> None:
-        context = self._parts.context
-        for name, one in found.items():
+    async def _read(self, names: list[str]) -> None:
+        if not names:
+            return
+        parts, context = self._parts, self._parts.context
+        self._watched |= set(names)
+        found = await parts.asking.read([GetData(topic_path(name), watch=True) for name in names])
+        await parts.decided(tuple)
+        for name, one in zip(names, found, strict=True):
             if one.stat is None:
                 self._watched.discard(name)
             elif one.stat.version > context.assignments_versions.get(name, -1):
                 context.assign(name, TopicInfo.decoded(one.data), one.stat.version)
-        self._parts.decide(now, lambda: begun(context, context.view()), effects)
+        await parts.decided(lambda: begun(context, context.view()))
 
 
 class IsrNotifications:
@@ -93,38 +73,18 @@ class IsrNotifications:
         self._parts = parts
         self._port = port
 
-    def read(self, now: int, effects: Effects) -> None:
+    async def read(self) -> None:
         """Read those that are there, and watch for more."""
-        read_children(self._parts.asking, now, ISR_CHANGES, self._found, effects)
-
-    def _found(self, now: int, found: dict[str, ZkOutcome], effects: Effects) -> None:
-        if self._parts.work.is_over or not found:
+        parts, context = self._parts, self._parts.context
+        found = await parts.asking.read_children(ISR_CHANGES)
+        if not found:
             return
-        topics = self._parts.context.image.topics
+        topics = context.image.topics
         named = {one for outcome in found.values() for one in decoded_isr_change(outcome.data)}
         keys = [(topics[topic], index) for topic, index in sorted(named) if topic in topics]
         reads = [GetData(state_path(*one)) for one in sorted(named) if one[0] in topics]
-        then = partial(self._states, tuple(found), keys)
-        read_all(self._parts.asking, now, reads, then, effects)
-
-    def _states(
-        self,
-        names: tuple[str, ...],
-        keys: list[PartitionKey],
-        now: int,
-        outcomes: list[ZkOutcome],
-        effects: Effects,
-    ) -> None:
-        context = self._parts.context
-
-        def plan() -> Plan:
-            paths = [f"{ISR_CHANGES}/{name}" for name in names]
-            return Plan([unit(context, [Delete(path)]) for path in paths])
-
-        def finish(now: int, _response: object, effects: Effects) -> None:
-            found = (context.refresh(*one) for one in zip(keys, outcomes, strict=True))
-            changes: list[StateChange] = [one for one in found if one is not None]
-            self._port.changed(now, changes, effects)
-
-        if not self._parts.work.is_over:
-            self._parts.work.add(now, Job(plan, finish), effects)
+        states = await parts.asking.read(reads)
+        await parts.removed([Delete(f"{ISR_CHANGES}/{name}") for name in found])
+        refreshed = (context.refresh(*one) for one in zip(keys, states, strict=True))
+        changes = [one for one in refreshed if one is not None]
+        self._port.changed(parts.coroutines.now, changes, parts.coroutines.effects)

@@ -1,17 +1,20 @@
-"""The state that an active controller's parts share: its context, states, channels and jobs."""
+"""The state that an active controller's parts share: its context, states, channels, jobs."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from clusters.node_port.effects import Effects
+from clusters.node_port.zookeeper import Delete
 from clusters.reference.nodes.records import MetadataRecord
 from clusters.reference.zk.asking import Asking
 from clusters.reference.zk.control.broker_states import BrokerStates
 from clusters.reference.zk.control.channels import Channels
 from clusters.reference.zk.control.context import Context
-from clusters.reference.zk.control.work import Job, JobQueue, Plan
-from clusters.reference.zk.control.writes import units
+from clusters.reference.zk.control.refusals import refuse
+from clusters.reference.zk.control.work import JobQueue, Plan, RefusedError
+from clusters.reference.zk.control.writes import unit, units
+from clusters.reference.zk.coroutines import Coroutines
 from clusters.reference.zk.situation import ZkSituation
 
 __all__ = ["Parts"]
@@ -27,20 +30,29 @@ class Parts:
     states: BrokerStates
     channels: Channels
     work: JobQueue
+    coroutines: Coroutines
+
+    async def decided(self, records: Callable[[], Iterable[MetadataRecord]]) -> None:
+        """Write the records that are needed once all before is done: a decision of its own."""
+        await self.work.done(lambda: Plan(units(self.context, records())))
 
     def decide(
-        self,
-        now: int,
-        records: Callable[[], Iterable[MetadataRecord]],
-        effects: Effects,
-        *,
-        finish: Callable[[int, Effects], None] | None = None,
+        self, now: int, records: Callable[[], Iterable[MetadataRecord]], effects: Effects
     ) -> None:
-        """Add a job of the controller's own: the records that are still needed, and its end."""
+        """Begin a decision that nothing waits for."""
+        self.coroutines.run(now, self.decided(records), effects)
 
-        def finished(now: int, _response: Any, effects: Effects) -> None:
-            if finish is not None:
-                finish(now, effects)
+    async def removed(self, deletes: Sequence[Delete]) -> None:
+        """Remove these znodes, each on its own."""
+        await self.work.done(lambda: Plan([unit(self.context, [one]) for one in deletes]))
 
-        job = Job(lambda: Plan(units(self.context, records())), finished)
-        self.work.add(now, job, effects)
+    async def answer(self, source: int, request: Any, plan: Callable[[], Plan]) -> Any:
+        """Decide what was asked for; return the response. What is not decided is refused here.
+
+        Raises RefusedError then.
+        """
+        try:
+            return await self.work.done(plan, is_asked=True)
+        except RefusedError as refused:
+            refuse(source, request, refused.error, self.coroutines.effects)
+            raise

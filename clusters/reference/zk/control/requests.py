@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection
 from functools import partial
 from typing import Any, Final
 
-from clusters.node_port.effects import SEND, Effects
+from clusters.node_port.effects import SEND
 from clusters.reference.nodes.control import moves, settings, topics
 from clusters.reference.nodes.control.decision import Decision, DecisionView
 from clusters.reference.nodes.control.elections import UNCLEAN, change
@@ -33,8 +33,7 @@ from clusters.reference.nodes.messages.control import (
 from clusters.reference.nodes.records import MetadataRecord
 from clusters.reference.zk.control.leaders import in_new_epoch, leaderless
 from clusters.reference.zk.control.parts import Parts
-from clusters.reference.zk.control.refusals import refuse
-from clusters.reference.zk.control.work import Job, Plan
+from clusters.reference.zk.control.work import Plan
 from clusters.reference.zk.control.writes import units
 from clusters.reference.zk.messages import IsrChange, IsrChangeRequest, IsrChangeResponse
 from clusters.reference.zk.rules import ZkRules
@@ -63,11 +62,13 @@ class ClientRequests:
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
 
-    def take(self, now: int, source: int, request: Any, effects: Effects) -> None:
+    async def take(self, source: int, request: Any) -> None:
         """Take one of DECIDED: it is answered once what was decided is written."""
-        finish = partial(self._finish, source, request)
-        job = Job(partial(self._plan, request), finish, partial(refuse, source, request))
-        self._parts.work.add(now, job, effects)
+        parts = self._parts
+        response = await parts.answer(source, request, partial(self._plan, request))
+        parts.coroutines.effects.append((SEND, source, response))
+        if request.kind == AlterConfigsRequest.kind and _may_elect(request):
+            await parts.decided(lambda: leaderless(parts.context.view()))
 
     def _plan(self, request: Any) -> Plan:
         context = self._parts.context
@@ -86,12 +87,6 @@ class ClientRequests:
             return Plan([], refused(request, Error.LEADER_NOT_AVAILABLE, -1))
         decision = _DECISIONS[request.kind](view, request)
         return Plan(units(context, in_new_epoch(view, decision.records)), decision.response)
-
-    def _finish(self, source: int, request: Any, now: int, response: Any, effects: Effects) -> None:
-        effects.append((SEND, source, response))
-        if request.kind == AlterConfigsRequest.kind and _may_elect(request):
-            context = self._parts.context
-            self._parts.decide(now, lambda: leaderless(context.view()), effects)
 
 
 def _may_elect(request: AlterConfigsRequest) -> bool:

@@ -9,22 +9,23 @@ Source: Kafka's `ControllerEventManager`.
 """
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from typing import Any, Final, Protocol
 
 from clusters.node_port.effects import NOTE, Effects
 from clusters.node_port.notes import DECISION_ASKED, DECISION_SETTLED
-from clusters.node_port.zookeeper import ZkError, ZkOutcome
+from clusters.node_port.zookeeper import GetData, Operation, ZkOutcome
 from clusters.reference.nodes.errors import Error
-from clusters.reference.zk.asking import Asking, ZkAnswer
+from clusters.reference.zk.asking import Asking
 from clusters.reference.zk.control.change import StateChange
 from clusters.reference.zk.control.context import Context
-from clusters.reference.zk.control.reading import read_all
 from clusters.reference.zk.control.writes import Unit, applied, holds, is_deposed, reads_of
+from clusters.reference.zk.coroutines import Coroutines, NotDoneError, Result
 
-__all__ = ["JOBS_MAX", "PLANS_MAX", "Job", "JobQueue", "Plan", "WorkPort"]
+__all__ = ["JOBS_MAX", "PLANS_MAX", "JobQueue", "Plan", "RefusedError", "WorkPort"]
 
 JOBS_MAX: Final = 1_000
 """The most jobs in the queue: a broker has a handful under way, so that only a fault brings more.
@@ -33,7 +34,14 @@ Those of the controller's own are as many as there are brokers and topics.
 """
 PLANS_MAX: Final = 100
 """The most plans of one job: each but the first is made because others wrote meanwhile."""
-_EXPIRED: Final = int(ZkError.SESSION_EXPIRED)
+
+
+class RefusedError(NotDoneError):
+    """A job is not done; `error` None: part of it may be."""
+
+    def __init__(self, error: Error | None) -> None:
+        super().__init__(error)
+        self.error = error
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,14 +53,10 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
-    """One thing to be decided."""
-
+class _Job:
     plan: Callable[[], Plan]
-    finish: Callable[[int, Any, Effects], None]
-    """(now, the last plan's response, effects): it is done."""
-    refuse: Callable[[Error | None, Effects], None] | None = None
-    """(error, effects): it is not done; None: part of it may be. None: nobody waits for it."""
+    result: Result[Any]
+    """The last plan's response, once that plan holds."""
 
 
 class WorkPort(Protocol):
@@ -69,202 +73,126 @@ class JobQueue:
     """The queue of one controller epoch."""
 
     __slots__ = (
-        "_answers",
-        "_asked_count",
         "_asking",
         "_context",
+        "_coroutines",
         "_current",
         "_is_advancing",
-        "_plan",
-        "_plans_count",
         "_port",
         "_queue",
-        "_wrote",
-        "is_over",
     )
 
-    def __init__(self, context: Context, asking: Asking, port: WorkPort) -> None:
+    def __init__(
+        self, context: Context, asking: Asking, coroutines: Coroutines, port: WorkPort
+    ) -> None:
         self._context = context
         self._asking = asking
+        self._coroutines = coroutines
         self._port = port
-        self._queue: deque[Job] = deque()
-        self._current: Job | None = None
-        self._plan = Plan([])
-        self._answers: dict[int, ZkAnswer] = {}
-        self._asked_count = 0
-        self._plans_count = 0
-        self._wrote = False
+        self._queue: deque[_Job] = deque()
+        self._current: _Job | None = None
         self._is_advancing = False
-        self.is_over = False
 
-    def add(self, now: int, job: Job, effects: Effects) -> None:
-        """Do this after all that was added before."""
-        if job.refuse is not None and len(self._queue) >= JOBS_MAX:
-            job.refuse(Error.REQUEST_TIMED_OUT, effects)
-            return
-        self._queue.append(job)
+    async def done(self, plan: Callable[[], Plan], *, is_asked: bool = False) -> Any:
+        """Do this after all that came before; return the response of the plan that holds.
+
+        `is_asked`: a broker or a client asks for it, so it is refused where the queue is full.
+        Raises RefusedError if it is not done.
+        """
+        if is_asked and len(self._queue) >= JOBS_MAX:
+            raise RefusedError(Error.REQUEST_TIMED_OUT)
+        return await Result[Any](partial(self._add, plan))
+
+    def abandon(self, now: int, effects: Effects) -> None:
+        """Do nothing more: the controller is another one."""
+        current, self._current = self._current, None
+        if current is not None:
+            current.result.failed(now, RefusedError(None), effects)
+        queue, self._queue = self._queue, deque()
+        for job in queue:
+            job.result.failed(now, RefusedError(Error.NOT_CONTROLLER), effects)
+
+    def _add(
+        self, plan: Callable[[], Plan], now: int, result: Result[Any], effects: Effects
+    ) -> None:
+        self._queue.append(_Job(plan, result))
         self._advance(now, effects)
 
-    def abandon(self, effects: Effects) -> None:
-        """Do nothing more: the controller is another one."""
-        self.is_over = True
-        current, self._current = self._current, None
-        if current is not None and current.refuse is not None:
-            current.refuse(None, effects)
-        while self._queue:
-            job = self._queue.popleft()
-            if job.refuse is not None:
-                job.refuse(Error.NOT_CONTROLLER, effects)
-
     def _advance(self, now: int, effects: Effects) -> None:
-        """Go on as long as no job waits for ZooKeeper. A job that is finished may add others."""
+        """Go on as long as no job waits for ZooKeeper. A job that is done may add others."""
         if self._is_advancing:
             return
         self._is_advancing = True
         while self._queue and self._current is None:
-            self._current = self._queue.popleft()
-            self._plans_count, self._wrote = 0, False
-            self._replan(now, effects)
+            self._current = job = self._queue.popleft()
+            self._coroutines.run(now, self._do(job), effects)
         self._is_advancing = False
 
-    def _replan(self, now: int, effects: Effects) -> None:
-        job = self._current
-        assert job is not None
-        self._plans_count += 1
-        plan = self._plan = job.plan()
-        if not any(one.operations for one in plan.units):
-            self._take(now, {}, effects)
-            self._finish(now, job, effects)
-        elif self._plans_count > PLANS_MAX:
-            self._give_up(job, effects)
-        else:
-            self._write(plan, effects)
-
-    def _write(self, plan: Plan, effects: Effects) -> None:
-        self._wrote = True
-        self._answers = {}
-        self._asked_count = sum(1 for one in plan.units if one.operations)
-        effects.append((NOTE, DECISION_ASKED))
-        for index, one in enumerate(plan.units):
-            if one.operations:
-                self._asking.ask(one.operations, partial(self._answered, plan, index), effects)
-
-    def _finish(self, now: int, job: Job, effects: Effects) -> None:
-        self._end(effects)
-        if not self.is_over:
-            job.finish(now, self._plan.response, effects)
-
-    def _give_up(self, job: Job, effects: Effects) -> None:
-        self._end(effects)
-        if job.refuse is not None:
-            job.refuse(Error.UNKNOWN_SERVER_ERROR, effects)
-
-    def _end(self, effects: Effects) -> None:
-        self._current = None
-        if self._wrote:
-            effects.append((NOTE, DECISION_SETTLED))
-
-    def _answered(
-        self, plan: Plan, index: int, now: int, answer: ZkAnswer, effects: Effects
-    ) -> None:
-        if self.is_over or answer.response.error == _EXPIRED:
-            return
-        self._answers[index] = answer
-        if len(self._answers) == self._asked_count:
-            self._settle(now, plan, effects)
-
-    def _settle(self, now: int, plan: Plan, effects: Effects) -> None:
-        """All writes of a plan are answered."""
-        failed = []
-        done: dict[int, dict[str, int]] = {}
-        for index, answer in sorted(self._answers.items()):
-            outcomes = answer.response.outcomes
-            if not answer.response.error:
-                done[index] = _versions(plan.units[index], outcomes)
-            elif is_deposed(plan.units[index], outcomes):
-                self._port.deposed(now, effects)
-                return
+    async def _do(self, job: _Job) -> None:
+        coroutines = self._coroutines
+        written_count, is_done = 0, False
+        while not is_done:
+            plan = job.plan()
+            if not any(one.operations for one in plan.units):
+                self._take(plan, {})
+                is_done = True
+            elif written_count == PLANS_MAX:
+                break
             else:
-                failed.append(index)
-        reads = [read for index in failed for read in reads_of(plan.units[index])]
-
-        def looked(now: int, outcomes: list[ZkOutcome], effects: Effects) -> None:
-            found = dict(zip(failed, _parted(plan, failed, outcomes), strict=True))
-            self._looked(now, done, found, effects)
-
-        read_all(self._asking, now, reads, looked, effects)
-
-    def _looked(
-        self,
-        now: int,
-        done: dict[int, dict[str, int]],
-        found: dict[int, list[ZkOutcome]],
-        effects: Effects,
-    ) -> None:
-        """Take what holds; plan again if something does not that was to.
-
-        `found` is what was read of the units that failed.
-        """
-        if self.is_over:
-            return
-        units = self._plan.units
-        amiss = {index for index, outcomes in found.items() if not holds(units[index], outcomes)}
-        done |= {
-            index: _versions_read(units[index], outcomes)
-            for index, outcomes in found.items()
-            if index not in amiss
-        }
-        self._take(now, done, effects, but=amiss)
-        changes = [
-            change
-            for index in sorted(amiss)
-            for read, outcome in zip(reads_of(units[index]), found[index], strict=True)
-            if (change := self._context.take(read.path, outcome)) is not None
-        ]
-        self._port.changed(now, changes, effects)
-        job = self._current
-        assert job is not None
-        if amiss:
-            self._replan(now, effects)
+                written_count += 1
+                is_done = await self._write(plan)
+        self._current = None
+        if written_count:
+            coroutines.effects.append((NOTE, DECISION_SETTLED))
+        if is_done:
+            job.result.done(coroutines.now, plan.response, coroutines.effects)
         else:
-            self._finish(now, job, effects)
-        self._advance(now, effects)
+            unknown = RefusedError(Error.UNKNOWN_SERVER_ERROR)
+            job.result.failed(coroutines.now, unknown, coroutines.effects)
+        self._advance(coroutines.now, coroutines.effects)
 
-    def _take(
-        self,
-        now: int,
-        versions: dict[int, dict[str, int]],
-        effects: Effects,
-        *,
-        but: set[int] | frozenset[int] = frozenset(),
-    ) -> None:
+    async def _write(self, plan: Plan) -> bool:
+        """Ask for the writes of a plan, and take what holds; return whether all of it does."""
+        coroutines, units = self._coroutines, plan.units
+        coroutines.effects.append((NOTE, DECISION_ASKED))
+        asked = [index for index, one in enumerate(units) if one.operations]
+        answers = await self._asking.answers([units[index].operations for index in asked])
+        done: dict[int, dict[str, int]] = {}
+        for index, answer in zip(asked, answers, strict=True):
+            if not answer.error:
+                done[index] = _versions(units[index].operations, answer.outcomes)
+            elif is_deposed(units[index], answer.outcomes):
+                self._port.deposed(coroutines.now, coroutines.effects)
+                raise NotDoneError
+        failed = {index: reads_of(units[index]) for index in asked if index not in done}
+        outcomes = iter(await self._asking.read([*chain(*failed.values())]))
+        amiss: list[tuple[GetData, ZkOutcome]] = []
+        for index, reads in failed.items():
+            found = [next(outcomes) for _ in reads]
+            if holds(units[index], found):
+                done[index] = _versions(reads, found)
+            else:
+                amiss += zip(reads, found, strict=True)
+        self._take(plan, done)
+        found_changes = (self._context.take(read.path, outcome) for read, outcome in amiss)
+        changes = [one for one in found_changes if one is not None]
+        self._port.changed(coroutines.now, changes, coroutines.effects)
+        return len(done) == len(asked)
+
+    def _take(self, plan: Plan, versions: Mapping[int, dict[str, int]]) -> None:
         """Take the units that hold; those that concern no znode hold once all others do."""
-        changes: list[StateChange] = []
-        for index, one in enumerate(self._plan.units):
-            if index in versions or (not one.operations and not but):
+        coroutines, changes = self._coroutines, list[StateChange]()
+        holds_all = all(index in versions for index, one in enumerate(plan.units) if one.operations)
+        for index, one in enumerate(plan.units):
+            if index in versions or (not one.operations and holds_all):
                 changes += applied(self._context, one, versions.get(index, {}))
-        self._port.changed(now, changes, effects)
+        self._port.changed(coroutines.now, changes, coroutines.effects)
 
 
-def _versions(one: Unit, outcomes: tuple[ZkOutcome, ...]) -> dict[str, int]:
-    """Return the versions of a unit's znodes after it was carried out."""
+def _versions(operations: Iterable[Operation], outcomes: Iterable[ZkOutcome]) -> dict[str, int]:
+    """Return the versions of the znodes that were written or read."""
     return {
         operation.path: outcome.stat.version
-        for operation, outcome in zip(one.operations, outcomes, strict=True)
+        for operation, outcome in zip(operations, outcomes, strict=True)
         if outcome.stat is not None
     }
-
-
-def _versions_read(one: Unit, outcomes: list[ZkOutcome]) -> dict[str, int]:
-    """Return the versions of a unit's znodes as they were found."""
-    return {
-        read.path: outcome.stat.version
-        for read, outcome in zip(reads_of(one), outcomes, strict=True)
-        if outcome.stat is not None
-    }
-
-
-def _parted(plan: Plan, indices: list[int], outcomes: list[ZkOutcome]) -> list[list[ZkOutcome]]:
-    """Return what was read of each of these units."""
-    rest = iter(outcomes)
-    return [[next(rest) for _ in reads_of(plan.units[index])] for index in indices]

@@ -7,11 +7,11 @@ from typing import Any
 from stage import CLOSED, CLUSTER, Stage
 
 from clusters.node_port.storage import Batch, PartitionKey
-from clusters.reference.nodes.broker import BrokerNode
 from clusters.reference.nodes.configuration import MS, Configuration
 from clusters.reference.nodes.controller import ControllerNode
 from clusters.reference.nodes.messages.control import CreateTopicsRequest, NewTopic
 from clusters.reference.nodes.messages.data import FetchRequest, ProduceRequest
+from clusters.reference.nodes.quorum_broker import quorum_broker
 from clusters.reference.nodes.rules import Rules
 
 
@@ -62,7 +62,7 @@ class World(Stage):
         self.voters = tuple(range(1000, 1000 + controllers))
         rules, of_brokers = rules or {}, broker_settings or {}
         for node_id in (*self.voters, *range(1, brokers + 1)):
-            kind = ControllerNode if node_id in self.voters else BrokerNode
+            kind = ControllerNode if node_id in self.voters else quorum_broker
             said = {**(settings or {}), **of_brokers.get(node_id, {})}
             configuration = configured(node_id, self.voters, **said)
             kept = rules.get(node_id, rules.get(0, Rules()))
@@ -121,7 +121,7 @@ class World(Stage):
     def is_ready(self, *brokers: int) -> bool:
         """All of these brokers (all there are, by default) are RUNNING."""
         return all(
-            node in self.nodes and self.nodes[node].life.state == 3
+            node in self.nodes and self.nodes[node].registrar.life.state == 3
             for node in brokers or range(1, self.brokers + 1)
         )
 

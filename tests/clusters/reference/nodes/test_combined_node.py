@@ -6,11 +6,11 @@ import pytest
 from broker_world import World, batch, configured
 from stage import Stage
 
-from clusters.reference.nodes.broker import BrokerNode
 from clusters.reference.nodes.combined import CombinedNode
 from clusters.reference.nodes.configuration import MS
 from clusters.reference.nodes.messages.control import BrokerHeartbeatRequest
 from clusters.reference.nodes.messages.quorum import MetadataFetchRequest
+from clusters.reference.nodes.quorum_broker import quorum_broker
 from clusters.reference.nodes.rules import Rules
 from clusters.reference.simulated.cluster import CLIENTS_FROM, HARNESS_FROM
 from clusters.reference.simulated.quorum_cluster import TwoListeners
@@ -38,7 +38,7 @@ class CombinedWorld(World):
         def build(node_id: int) -> Any:
             configuration = configured(node_id, voters, **settings)
             if node_id not in voters:
-                return BrokerNode(configuration, Rules())
+                return quorum_broker(configuration, Rules())
             return _Doors(
                 CombinedNode(configuration, Rules()),
                 asker=self.simulation.network.number_of,
@@ -81,7 +81,7 @@ def test_a_broker_replays_its_own_voters_log_and_fetches_none() -> None:
     fetching = {s for s, _, message in world.sent if isinstance(message, MetadataFetchRequest)}
     assert fetching == {2, 3}
     own = world.nodes[1].node
-    assert own._broker.observer.log is own._controller.voter.log
+    assert own._broker.registrar.observer.log is own._controller.voter.log
 
 
 def test_a_broker_asks_its_own_controller_over_the_network() -> None:

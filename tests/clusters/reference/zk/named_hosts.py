@@ -8,7 +8,8 @@ from zk_cluster import Cluster
 from clusters.node_port.effects import SEND, Effects
 from clusters.node_port.storage import PartitionKey
 from clusters.node_port.zookeeper import ZOOKEEPER
-from clusters.reference.zk.broker import ZkBrokerNode
+from clusters.reference.nodes.broker import BrokerNode
+from clusters.reference.zk.broker import ZkRegistrar
 from clusters.reference.zk.znodes import broker_path
 from clusters.simulation.host import ProcessState
 from clusters.simulation.zookeeper.sessioned import SessionedNode
@@ -43,10 +44,10 @@ class NamedHosts(Cluster):
     def _node(self, number: int) -> Any:
         return Addressed(super()._node(number), self)
 
-    def broker(self, number: int) -> ZkBrokerNode:
+    def broker(self, number: int) -> BrokerNode[ZkRegistrar]:
         node = self.nodes[number]
         assert isinstance(node, Addressed), self.hosts[number]
-        assert isinstance(node.inner.inner, ZkBrokerNode)
+        assert isinstance(node.inner.inner, BrokerNode)
         return node.inner.inner
 
     def host_of(self, broker_id: int) -> int:

@@ -1,5 +1,6 @@
 """H01 to H04: which id a broker has, where the draft's procedure finds it."""
 
+from collections.abc import Awaitable
 from typing import Any
 
 import pytest
@@ -7,8 +8,9 @@ from zookeeper_double import ZookeeperDouble
 
 from clusters.node_port.effects import SEND, Effects
 from clusters.node_port.zookeeper import Create, SessionEvent, SessionState, ZkResponse
-from clusters.reference.zk.broker_id import BrokerIds
+from clusters.reference.zk.broker_id import BrokerIds, NoBrokerIdError
 from clusters.reference.zk.configuration import ZkConfiguration
+from clusters.reference.zk.coroutines import Started
 from clusters.reference.zk.rules import ZkRules
 from clusters.reference.zk.situation import ZkSituation
 from clusters.reference.zk.znodes import (
@@ -35,11 +37,7 @@ class Starting:
         self.disk = disk
         self.tried: list[int] = []
         self.errors: list[str] = []
-        self.ids = BrokerIds(
-            self.situation,
-            attempt=lambda _, broker_id, __: self.tried.append(broker_id),
-            failed=lambda why, _: self.errors.append(why),
-        )
+        self.ids = BrokerIds(self.situation)
 
     def topic(self, name: str, *replicas: int) -> None:
         info = TopicInfo(len(name), {0: replicas}, {}, {})
@@ -56,18 +54,23 @@ class Starting:
         connected = SessionEvent(-1, SessionState.CONNECTED, self.session.number)
         effects: Effects = []
         self.situation.asking.session(0, connected, effects)
-        self.ids.begin(0, self.disk, effects)
-        return self.settle(effects)
+        return self.run(self.tries(self.ids.first(self.disk)), effects)
 
     def taken(self) -> "Starting":
-        effects: Effects = []
-        self.ids.taken(self.tried[-1], effects)
-        return self.settle(effects)
+        return self.run(self.tries(self.ids.next(self.tried[-1])), [])
 
     def registered(self) -> "Starting":
-        effects: Effects = []
         self.situation.node_id = self.tried[-1]
-        self.ids.registered(effects)
+        return self.run(self.ids.keep(), [])
+
+    async def tries(self, search: Awaitable[int]) -> None:
+        try:
+            self.tried.append(await search)
+        except NoBrokerIdError as error:
+            self.errors.append(str(error))
+
+    def run(self, coroutine: Started, effects: Effects) -> "Starting":
+        self.situation.asking.coroutines.run(0, coroutine, effects)
         return self.settle(effects)
 
     def settle(self, effects: Effects) -> "Starting":

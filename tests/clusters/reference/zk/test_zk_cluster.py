@@ -98,7 +98,7 @@ def test_a_paused_broker_is_fenced_by_itself_when_it_goes_on() -> None:
     cluster.run_ms(4_000)
     cluster.simulation.resume(cluster.hosts[victim])
     cluster.run_ms(0.1)
-    assert cluster.broker(victim).life.state != BrokerState.RUNNING
+    assert cluster.broker(victim).registrar.life.state != BrokerState.RUNNING
     cluster.until(cluster.is_ready)
     wait_for_isr(cluster, key, {1, 2, 3})
 
@@ -160,9 +160,9 @@ def test_a_controller_cut_from_zookeeper_is_replaced() -> None:
     before = cluster.controller()
     cluster.block(before, 2001)
     rest = [one for one in cluster.hosts if one != before]
-    cluster.until(lambda: any(cluster.broker(one).controller.is_active for one in rest))
+    cluster.until(lambda: any(cluster.broker(one).registrar.controller.is_active for one in rest))
     cluster.heal(before, 2001)
-    cluster.until(lambda: not cluster.broker(before).controller.is_active)
+    cluster.until(lambda: not cluster.broker(before).registrar.controller.is_active)
     cluster.until(cluster.is_ready)
     wait_for_isr(cluster, key, {1, 2, 3})
 

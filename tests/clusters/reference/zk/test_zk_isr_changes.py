@@ -82,7 +82,7 @@ def test_a_request_without_an_answer_is_repeated_word_for_word() -> None:
 def test_a_request_that_came_back_is_repeated_after_a_pause() -> None:
     asker = Asker()
     asker.propose()
-    asker.changes.unreachable(5, asker.sent()[0])
+    asker.changes.unreachable(5, asker.sent()[0], asker.effects)
     asker.tick(6)
     assert len(asker.sent()) == 1
     asker.tick(5 + RETRY)

@@ -53,7 +53,7 @@ def victim(cluster: Cluster) -> int:
 
 
 def state(cluster: Cluster, number: int) -> BrokerState:
-    return cluster.broker(number).life.state
+    return cluster.broker(number).registrar.life.state
 
 
 # Registration.
@@ -238,7 +238,7 @@ def test_z08_an_answer_to_a_heartbeat_of_before_the_timeout_makes_no_broker_acti
     answer = MetadataHeartbeatResponse(heartbeat.correlation, 0, None, ControlledState.ACTIVE)
     life.heard(timeout_ns + late_ns, answer, effects)
     assert life.state == state
-    assert life.serves_until_ns == (timeout_ns if late_ns else 0)
+    assert situation.serves_until_ns == (timeout_ns if late_ns else 0)
 
 
 @pytest.mark.parametrize("broker_side_ms", [500, 1_000])

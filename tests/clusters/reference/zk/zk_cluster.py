@@ -6,6 +6,7 @@ from typing import Any
 from stage import CLOSED, Stage
 
 from clusters.node_port.storage import Batch, PartitionKey
+from clusters.reference.nodes.broker import BrokerNode
 from clusters.reference.nodes.configuration import MS
 from clusters.reference.nodes.messages.client import MetadataRequest
 from clusters.reference.nodes.messages.control import (
@@ -15,7 +16,7 @@ from clusters.reference.nodes.messages.control import (
 )
 from clusters.reference.nodes.messages.data import FetchRequest, ProduceRequest
 from clusters.reference.nodes.states import BrokerState
-from clusters.reference.zk.broker import ZkBrokerNode
+from clusters.reference.zk.broker import ZkRegistrar, zk_broker
 from clusters.reference.zk.configuration import ZkConfiguration
 from clusters.reference.zk.rules import ZkRules
 from clusters.simulation.host import ProcessState, SimulatedHost
@@ -80,7 +81,7 @@ class Cluster(Stage):
                 **said,
             }
         )
-        node = ZkBrokerNode(configuration, self.rules)
+        node = zk_broker(configuration, self.rules)
         return SessionedNode(node, number=number, servers=self.ensemble.numbers)
 
     def run_ms(self, ms: float) -> None:
@@ -93,10 +94,10 @@ class Cluster(Stage):
         """The brokers' hosts."""
         return {one: self.host(one) for one in self.ids}
 
-    def broker(self, number: int) -> ZkBrokerNode:
+    def broker(self, number: int) -> BrokerNode[ZkRegistrar]:
         node = self.nodes[number]
         assert isinstance(node, SessionedNode), self.hosts[number]
-        assert isinstance(node.inner, ZkBrokerNode)
+        assert isinstance(node.inner, BrokerNode)
         return node.inner
 
     def running(self) -> list[int]:
@@ -107,7 +108,7 @@ class Cluster(Stage):
         found = numbers or tuple(self.hosts)
         return self.controller() > 0 and all(
             self.hosts[one].node is not None
-            and self.broker(one).life.state == BrokerState.RUNNING
+            and self.broker(one).registrar.life.state == BrokerState.RUNNING
             and len(self.broker(one).image.brokers) >= len(found)
             for one in found
         )
@@ -118,7 +119,7 @@ class Cluster(Stage):
 
     def controller(self) -> int:
         """The broker that is the active controller; -1: none is."""
-        active = [one for one in self.running() if self.broker(one).controller.is_active]
+        active = [one for one in self.running() if self.broker(one).registrar.controller.is_active]
         return active[0] if active else -1
 
     def stop(self, node_id: int) -> None:

@@ -211,12 +211,12 @@ def commit(world: World, broker: int, *values: str) -> None:
     """More of the metadata log is committed, as this broker knows."""
     found: list[tuple[Any, ...]] = []
     node = world.nodes[broker]
-    log = node.observer.log
+    log = node.registrar.observer.log
     for value in values:
         record = ConfigRecord(2, "t", "retention.ms", value)
         log.append(MetadataBatch(log.end, log.last_epoch, (record,)), found)
     log.commit(log.end, found)
-    node._observed(world.now, found)
+    node.registrar.moved(world.now, found)
     world.perform(broker, found)
 
 
@@ -251,7 +251,7 @@ def test_what_is_shown_never_goes_back_for_an_older_answer() -> None:
     world.run(500 * MS)
     before = world.nodes[1].visible.offset
     assert before == world.nodes[1].image.offset
-    world.nodes[1].told_lowest(before - 2, [])
+    world.nodes[1].registrar.told_lowest(before - 2, [])
     assert world.nodes[1].visible.offset == before
 
 
@@ -383,6 +383,6 @@ def test_a_snapshot_is_shown_once_its_end_is_acknowledged_by_all() -> None:
     world.start(3)
     world.until(world.is_ready)
     world.run(300 * MS)
-    assert world.nodes[3].observer.log.start > 0
+    assert world.nodes[3].registrar.observer.log.start > 0
     assert retention(world, 3) == "29"
     assert copied(world.nodes[3].visible, epoch=0) == copied(world.nodes[1].visible, epoch=0)

@@ -202,7 +202,7 @@ class Desk:
     def ask(self, request: Any, *, to: int | None = None) -> Any:
         """Ask the active controller, or another broker; returns the answer, or None so far."""
         broker = self.active if to is None else self.brokers[to]
-        self._do(broker, broker.controller.request, CLIENT, request.kind, request)
+        self._do(broker, broker.controller.request, CLIENT, request)
         self.settle()
         found = [one for one in self.answers if one.correlation == request.correlation]
         return found[-1] if found else None
@@ -259,7 +259,7 @@ class Desk:
             progress = True
             response = self.answer(target, self.now, request, [])
             assert response.kind in ANSWERED
-            self._do(asker, asker.controller.answered, target, response.kind, response)
+            self._do(asker, asker.controller.answered, response)
         return progress
 
     def _do(self, broker: DeskBroker, act: Any, *arguments: Any) -> None:

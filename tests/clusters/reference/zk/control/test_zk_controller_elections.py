@@ -134,7 +134,7 @@ def test_a_request_that_is_lost_is_repeated_after_a_while() -> None:
     desk.brokers[2].is_deaf = True
     desk.create("t", (2, 1))
     _, _, request = desk._asked.pop()
-    desk._do(desk.active, desk.active.controller.unreachable, 2, request)
+    desk._do(desk.active, desk.active.controller.unreachable, request)
     assert desk._asked == []
     desk.brokers[2].is_deaf = False
     desk.advance(20)

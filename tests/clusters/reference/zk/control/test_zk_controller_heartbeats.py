@@ -340,7 +340,7 @@ def test_z07_a_broker_that_falls_silent_behind_other_decisions_is_not_elected() 
             desk.heartbeat(one)
     broker, key = desk.active, desk.key()
     request = CreateTopicsRequest(99, (NewTopic("u", -1, -1, ((1,),)),), SECOND * MS)
-    desk._do(broker, broker.controller.request, CLIENT, request.kind, request)
+    desk._do(broker, broker.controller.request, CLIENT, request)
     for step in (TIMEOUT - 2 * SECOND, SECOND):
         desk.now += step * MS
         desk._do(broker, broker.controller.tick)

@@ -33,7 +33,7 @@ def led(cluster: Cluster, *replicas: int) -> PartitionKey:
 
 def isr(cluster: Cluster, key: PartitionKey) -> tuple[int, ...]:
     """The ISR as the controller knows it."""
-    context = cluster.broker(cluster.controller()).controller.context
+    context = cluster.broker(cluster.controller()).registrar.controller.context
     assert context is not None
     return context.image.partitions[key].isr
 
@@ -226,7 +226,7 @@ def late_isr_change(cluster: Cluster) -> PartitionKey:
     )
     cluster.kill(2)
     cluster.release()
-    cluster.until(lambda: 2 not in cluster.broker(1).controller.context.image.brokers)
+    cluster.until(lambda: 2 not in cluster.broker(1).registrar.controller.context.image.brokers)
     cluster.run_ms(100)
     return key
 
