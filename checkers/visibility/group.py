@@ -5,7 +5,8 @@ figures, and what was found is legal. A run may promise a greatest age of every 
 reads that are called when nothing has been broken for a while: a broker that is cut off may be as
 old as it likes, and catches up when it is not. Older reads are never allowed then. Sightings that
 could be compared are counted: without any, nothing was judged. Where a write is proven to be
-missing from its table (`whole_writes`), they are unknown.
+missing from its table (`whole_writes`), they are unknown. What is compared, and why that is sound,
+is told in `stale` and `sightings`.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
