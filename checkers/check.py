@@ -81,7 +81,7 @@ BUDGET_S: Final = 3600.0
 """The budget of one pass of a few hundred tasks; a pass that outlasts it is halved, and a task that
 does alone has failed: its check is unknown."""
 _GIVEN: Final = {check.entry.name: check.given for check in TABLE_CHECKS} | {
-    entry.name: tuple(name for one in group.entries for name in one.needs)
+    entry.name: (*group.given, *(name for one in group.entries for name in one.needs))
     for group in GROUPS
     for entry in group.entries
 }

@@ -111,3 +111,5 @@ class CheckGroup:
     entries: tuple[CatalogueEntry, ...]
     """The group's entries of the catalogue, which lists them, too."""
     answer: Callable[[Question], GroupAnswers]
+    given: tuple[str, ...] = ()
+    """Tables that it reads beside those that its entries need."""

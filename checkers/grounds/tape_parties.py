@@ -14,18 +14,19 @@ from numpy.typing import NDArray
 
 from checkers.grounds.repeated import numbers_of
 
-__all__ = ["PARTY_COLUMNS", "TapedParties"]
+__all__ = ["ALWAYS_TAPED", "PARTY_COLUMNS", "TapedParties"]
 
 PARTY_COLUMNS: Final = (
     *("frame", "connection", "source", "target", "direction", "api", "correlation_id", "time_ns"),
 )
 _HEAD: Final = ("connection", "direction", "api", "correlation_id", "time_ns")
 _EXCHANGE: Final = ("connection", "api", "correlation_id")
-_ALWAYS: Final = (
+ALWAYS_TAPED: Final = (
     *("BrokerRegistration", "BrokerHeartbeat", "AlterPartition", "AllocateProducerIds"),
     *("MetadataHeartbeat", "IsrChange", "LeaderAndIsr", "UpdateMetadata", "StopReplica"),
     *("ControlledShutdown", "Vote", "BeginQuorumEpoch", "EndQuorumEpoch"),
 )
+"""The requests between nodes of which each has its frame, and each of their answers."""
 
 
 class TapedParties:
@@ -49,7 +50,7 @@ class TapedParties:
         unlike = (frame[1:] == frame[:-1]) & (head[1:] != head[:-1])
         if np.any(unlike):
             return f"the items of frame {frame[int(np.argmax(unlike))]} have several heads"
-        mine = rows.filter(pc.is_in(rows["api"], pa.array(_ALWAYS)))
+        mine = rows.filter(pc.is_in(rows["api"], pa.array(ALWAYS_TAPED)))
         is_request = pc.equal(mine["direction"], "request").to_numpy()
         exchange = numbers_of(mine, _EXCHANGE)
         self._asked.append(np.unique(exchange[is_request]))

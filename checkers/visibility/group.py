@@ -388,5 +388,10 @@ def _word(node: str) -> str:
 
 
 CHECKS: Final = (
-    CheckGroup(name="visibility", entries=(STALE, NONREPEATABLE, BACKWARD_SESSION), answer=_answer),
+    CheckGroup(
+        name="visibility",
+        entries=(STALE, NONREPEATABLE, BACKWARD_SESSION),
+        answer=_answer,
+        given=("faults",),
+    ),
 )

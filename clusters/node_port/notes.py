@@ -21,6 +21,7 @@ __all__ = [
     "HIGH_WATERMARK",
     "LEADS",
     "PARTITION_DECIDED",
+    "PROPOSED",
     "QUORUM_LEADER",
     "READ_BEGAN",
     "READ_METADATA",
@@ -57,6 +58,11 @@ FOLLOWS: Final = "follows"
 """(partition key, leader id, leader epoch)."""
 HIGH_WATERMARK: Final = "high-watermark"
 """(partition key, leader epoch, offset): a leader's, after it moved."""
+PROPOSED: Final = "proposed"
+"""(partition key, ISR, partition epoch, epochs): a leader wants this ISR from here on.
+
+`epochs`: of each member the broker epoch in the last fetch that the leader saw of it; -1: in none.
+"""
 TRUNCATED: Final = "truncated"
 """(partition key, offset, old end offset): a follower cut its log."""
 CONTROLLER_ELECTED: Final = "controller-elected"

@@ -13,46 +13,14 @@ The shell of a process dials by this, and the wire of a simulated cluster tells 
 are behind one another.
 """
 
-from typing import Final
+from collections.abc import Iterable, Mapping
 
-from clusters.reference.codec.zk_controller_apis import ZK_CONTROLLER_APIS
-from clusters.reference.nodes.messages import control, data, quorum
-from clusters.reference.zk import messages as zk
+from clusters.reference.codec.api import Api, Traffic
+from clusters.reference.codec.broker_apis import DIALECT
 
-__all__ = ["Traffic", "traffic_of"]
-
-
-class Traffic:
-    """The kinds of traffic, each with connections of its own."""
-
-    VOTES: Final = "votes"
-    METADATA: Final = "metadata"
-    HEARTBEATS: Final = "heartbeats"
-    ALTER_PARTITION: Final = "alter-partition"
-    REPLICATION: Final = "replication"
-    CONTROLLER: Final = "controller"
-    ISR_CHANGE: Final = "isr-change"
-    FORWARDED: Final = "forwarded"
+__all__ = ["traffic_by_kind"]
 
 
-_TRAFFIC: Final = {
-    quorum.VoteRequest.kind: Traffic.VOTES,
-    quorum.BeginQuorumEpochRequest.kind: Traffic.VOTES,
-    quorum.EndQuorumEpochRequest.kind: Traffic.VOTES,
-    quorum.MetadataFetchRequest.kind: Traffic.METADATA,
-    quorum.FetchSnapshotRequest.kind: Traffic.METADATA,
-    control.BrokerRegistrationRequest.kind: Traffic.HEARTBEATS,
-    control.BrokerHeartbeatRequest.kind: Traffic.HEARTBEATS,
-    control.AlterPartitionRequest.kind: Traffic.ALTER_PARTITION,
-    data.FetchRequest.kind: Traffic.REPLICATION,
-    data.OffsetsForLeaderEpochRequest.kind: Traffic.REPLICATION,
-    **dict.fromkeys((one.kind for one in ZK_CONTROLLER_APIS), Traffic.CONTROLLER),
-    zk.ControlledShutdownRequest.kind: Traffic.HEARTBEATS,
-    zk.MetadataHeartbeatRequest.kind: Traffic.HEARTBEATS,
-    zk.IsrChangeRequest.kind: Traffic.ISR_CHANGE,
-}
-
-
-def traffic_of(kind: int) -> str:
-    """Return the traffic of a kind of request between nodes."""
-    return _TRAFFIC.get(kind, Traffic.FORWARDED)
+def traffic_by_kind(apis: Iterable[Api]) -> Mapping[int, str]:
+    """Return the traffic of each kind of request, of these APIs and of the dialect."""
+    return {one.kind: one.traffic for one in apis} | dict.fromkeys(DIALECT, Traffic.HEARTBEATS)

@@ -13,6 +13,7 @@ from typing import Final
 from harness.metamorphic import (
     planted_frames,
     planted_groups,
+    planted_life_cycle,
     planted_log,
     planted_metadata,
     planted_records,
@@ -105,7 +106,12 @@ PLANTED: Final = (
         "stale-read-after-write",
         "session-went-back",
     ),
-    _plant("old-leader-wrote", planted_records.old_leader_wrote, "deposed-leader-write"),
+    _plant(
+        "old-leader-wrote",
+        planted_records.old_leader_wrote,
+        "log-epoch-went-back",
+        "deposed-leader-write",
+    ),
     _plant("fenced-served", planted_metadata.fenced_served, "served-while-fenced"),
     _plant("isr-never-was", planted_metadata.isr_never_was, "nonlinearizable-isr"),
     _plant(
@@ -167,10 +173,23 @@ PLANTED: Final = (
     ),
     _plant("producer-ids-again", planted_log.producer_ids_again, "illegal-transition"),
     _plant("topic-id-again", planted_log.id_again, "illegal-transition"),
-    _plant("removal-undone", planted_log.removal_undone, "lost-metadata-write"),
+    _plant(
+        "removal-undone", planted_log.removal_undone, "lost-metadata-write", "illegal-transition"
+    ),
     _plant("setting-undone", planted_log.creation_undone, "lost-metadata-write"),
     _plant("term-back", planted_log.term_back, "epoch-went-back"),
     _plant("elected-another", planted_log.election_of_another, "two-leaders"),
+    _plant("fencing-undone", planted_life_cycle.fencing_undone, "fencing-too-late"),
+    _plant(
+        "another-fenced",
+        planted_life_cycle.another_fenced,
+        "fencing-too-early",
+        "fencing-too-late",
+        "illegal-transition",
+    ),
+    _plant("unfenced-behind", planted_life_cycle.unfenced_behind, "unfenced-too-early"),
+    _plant("refused-and-running", planted_life_cycle.refused_and_running, "refused-but-running"),
+    _plant("never-fetched", planted_life_cycle.never_fetched, "unfetched-epoch"),
     _plant("answered-other-isr", planted_frames.answered_other_isr, "nonlinearizable-isr"),
     _plant("answered-other-epoch", planted_frames.answered_other_epoch, "nonlinearizable-isr"),
     _plant(
@@ -196,8 +215,15 @@ PLANTED: Final = (
         "isr-read-went-back",
         "session-went-back",
         "nonrepeatable-read",
+        "nonlinearizable-isr",
+        "two-leaders",
     ),
-    _plant("dead-topic-shown", planted_shown.dead_topic_shown, "stale-read-after-write"),
+    _plant(
+        "dead-topic-shown",
+        planted_shown.dead_topic_shown,
+        "stale-read-after-write",
+        "session-went-back",
+    ),
     _plant(
         "topic-hidden", planted_shown.topic_hidden, "session-went-back", "stale-read-after-write"
     ),
@@ -221,6 +247,7 @@ PLANTED: Final = (
         planted_replicas.value_exchanged,
         "divergent-replicas",
         "truncated-below-high-watermark",
+        "out-of-sequence",
     ),
     _plant(
         "watermark-beyond-end", planted_replicas.watermark_beyond_end, "unsafe-leader-candidate"

@@ -1,6 +1,8 @@
 """Violations planted into the metadata log, in every copy of it."""
 
+from collections import defaultdict
 from collections.abc import Callable
+from itertools import pairwise
 from random import Random
 from typing import Any, Final
 
@@ -9,6 +11,7 @@ from harness.metamorphic.planted_rows import Row, change_one, edited, is_same, o
 
 __all__ = [
     "change_log",
+    "change_record",
     "change_undone",
     "creation_undone",
     "election_of_another",
@@ -19,6 +22,7 @@ __all__ = [
     "min_isr_raised",
     "never_unfenced",
     "producer_ids_again",
+    "records_of",
     "registered_twice",
     "removal_undone",
     "term_back",
@@ -27,6 +31,7 @@ __all__ = [
 
 _CHANGE: Final = "PartitionChangeRecord"
 _NOTHING: Final = "NoOpRecord"
+_SOME_TIME_MS: Final = 5_000
 
 
 def change_log(
@@ -43,7 +48,7 @@ def change_log(
     )
 
 
-def _records(run: CopiedRun, *types: str) -> list[Row]:
+def records_of(run: CopiedRun, *types: str) -> list[Row]:
     """Return the records of these types, without what snapshots have, by offset."""
     rows = run.table("metadata_log").to_pylist() if run.has("metadata_log") else []
     told = {
@@ -54,7 +59,7 @@ def _records(run: CopiedRun, *types: str) -> list[Row]:
     return sorted(told.values(), key=lambda row: row["metadata_offset"])
 
 
-def _change_records(
+def change_record(
     run: CopiedRun, draw: Random, rows: list[Row], news: Callable[[Row], Row]
 ) -> bool:
     """Change one of these records in every copy of it."""
@@ -73,8 +78,8 @@ def epoch_back(run: CopiedRun, draw: Random) -> bool:
     return change_log(
         run,
         draw,
-        lambda row: row["type"] == _CHANGE and (row["leader_epoch"] or 0) > 0,
-        lambda row: {"leader_epoch": row["leader_epoch"] - 1},
+        lambda row: row["type"] == _CHANGE and (row["leader_epoch"] or 0) > 1,
+        lambda row: {"leader_epoch": row["leader_epoch"] - 2},
     )
 
 
@@ -140,28 +145,47 @@ def never_unfenced(run: CopiedRun, draw: Random) -> bool:
     """A broker was never unfenced, by the log, and yet it is let into ISRs and elected."""
     rows = [
         row
-        for row in _records(run, "BrokerRegistrationChangeRecord", "UnfenceBrokerRecord")
+        for row in records_of(run, "BrokerRegistrationChangeRecord", "UnfenceBrokerRecord")
         if row["fenced"] is False and not on_zookeeper(run)
     ]
-    return _change_records(run, draw, rows, lambda _row: {"fenced": True})
+    return change_record(run, draw, rows, lambda _row: {"fenced": True})
 
 
 def min_isr_raised(run: CopiedRun, draw: Random) -> bool:
     """A topic asks for more replicas in sync than any ISR had when records were acknowledged."""
     # On ZooKeeper, brokers do not say which settings they have applied.
-    topics = {key.rpartition("-")[0] for key in run.manifest.keys if not on_zookeeper(run)}
+    topics = set() if on_zookeeper(run) else _lacking(run)
     rows = [
         row
-        for row in _records(run, "ConfigRecord")
+        for row in records_of(run, "ConfigRecord")
         if row["name"] == "min.insync.replicas" and row["topic"] in topics
     ]
-    return _change_records(run, draw, rows, lambda _row: {"value": "9"})
+    return change_record(run, draw, rows, lambda _row: {"value": "9"})
+
+
+def _lacking(run: CopiedRun) -> set[str]:
+    """Return the topics of clients of which an ISR lacked a replica for some time."""
+    names = {row["topic_id"]: row["topic"] for row in records_of(run, "TopicRecord")}
+    topics = {key.rpartition("-")[0] for key in run.manifest.keys}
+    versions: dict[tuple[str, int], list[tuple[int, int]]] = defaultdict(list)
+    for row in records_of(run, "PartitionRecord", _CHANGE):
+        if row["isr"]:
+            versions[row["topic_id"], row["partition"]].append(
+                (row["timestamp_ms"], len(row["isr"]))
+            )
+    found = set()
+    for (topic_id, _), sizes in versions.items():
+        whole = max(size for _, size in sizes)
+        for (from_ms, size), (until_ms, _) in pairwise(sizes):
+            if size < whole and until_ms - from_ms >= _SOME_TIME_MS:
+                found.add(names.get(topic_id))
+    return topics & found
 
 
 def registered_twice(run: CopiedRun, draw: Random) -> bool:
     """Two registrations of brokers have one broker epoch."""
-    rows = _records(run, "RegisterBrokerRecord")
-    return _change_records(
+    rows = records_of(run, "RegisterBrokerRecord")
+    return change_record(
         run, draw, rows[1:], lambda row: {"broker_epoch": _before(rows, row)["broker_epoch"]}
     )
 
@@ -172,14 +196,14 @@ def _before(rows: list[Row], row: Row) -> Row:
 
 def producer_ids_again(run: CopiedRun, draw: Random) -> bool:
     """A block of producer ids is given out a second time, by the log."""
-    rows = _records(run, "ProducerIdsRecord")
-    return _change_records(run, draw, rows[1:], lambda row: {"value": _before(rows, row)["value"]})
+    rows = records_of(run, "ProducerIdsRecord")
+    return change_record(run, draw, rows[1:], lambda row: {"value": _before(rows, row)["value"]})
 
 
 def id_again(run: CopiedRun, draw: Random) -> bool:
     """A topic is created with the id of an earlier one."""
-    rows = _records(run, "TopicRecord")
-    return _change_records(
+    rows = records_of(run, "TopicRecord")
+    return change_record(
         run, draw, rows[1:], lambda row: {"topic_id": _before(rows, row)["topic_id"]}
     )
 
@@ -187,22 +211,22 @@ def id_again(run: CopiedRun, draw: Random) -> bool:
 def removal_undone(run: CopiedRun, draw: Random) -> bool:
     """The deletion of a topic was acknowledged, and the topic lives on in the log."""
     written = _acknowledged(run, "delete-topic")
-    names = {row["topic_id"]: row["topic"] for row in _records(run, "TopicRecord")}
+    names = {row["topic_id"]: row["topic"] for row in records_of(run, "TopicRecord")}
     rows = [
         row
-        for row in _records(run, "RemoveTopicRecord")
+        for row in records_of(run, "RemoveTopicRecord")
         if (row["topic"] or names.get(row["topic_id"])) in written
     ]
-    return _change_records(run, draw, rows, _emptied)
+    return change_record(run, draw, rows, _emptied)
 
 
 def creation_undone(run: CopiedRun, draw: Random) -> bool:
     """A topic's setting was acknowledged, and the log never had it."""
     written = _acknowledged(run, "alter-config")
     rows = [
-        row for row in _records(run, "ConfigRecord") if row["value"] and row["topic"] in written
+        row for row in records_of(run, "ConfigRecord") if row["value"] and row["topic"] in written
     ]
-    return _change_records(run, draw, rows, _emptied)
+    return change_record(run, draw, rows, _emptied)
 
 
 def _acknowledged(run: CopiedRun, f: str) -> set[str]:
@@ -230,12 +254,12 @@ def election_of_another(run: CopiedRun, draw: Random) -> bool:
     """Another controller was elected than the one that said so in that epoch."""
     rows: list[Row] = run.table("quorum_claims").to_pylist() if run.has("quorum_claims") else []
     claimed = {row["controller_epoch"] for row in rows}
-    elections = _records(run, "LeaderChangeMessage")
+    elections = records_of(run, "LeaderChangeMessage")
     others = {row["leader"] for row in elections}
 
     def another(row: Row) -> dict[str, Any]:
         return {"leader": draw.choice(sorted({*others, 99} - {row["leader"]}))}
 
-    return _change_records(
+    return change_record(
         run, draw, [row for row in elections if row["controller_epoch"] in claimed], another
     )

@@ -59,8 +59,10 @@ _TABLE: Final = "| plant | "
 
 
 def planted_page(measured: Measured | None = None, *, before: str = "") -> str:
-    """Return the page. Columns that are not measured anew are those of the page before."""
-    columns = {**_columns(before), **(measured or {})}
+    """Return the page. What is not measured anew is as on the page before."""
+    columns = {head: dict(cells) for head, cells in _columns(before).items()}
+    for head, cells in (measured or {}).items():
+        columns.setdefault(head, {}).update(cells)
     lists = (_HEAD, *map(_changed, TRANSFORMATIONS), _PLANTS, *map(_planted, PLANTED))
     return "".join((*lists, *_measured(columns)))
 

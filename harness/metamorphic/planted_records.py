@@ -270,7 +270,9 @@ def old_leader_wrote(run: CopiedRun, draw: Random) -> bool:
     for row in rows:
         epochs.setdefault(row["key"], set()).add(row["leader_epoch"])
     newest = {
-        (row["key"], row["value"]) for row in rows if row["leader_epoch"] == max(epochs[row["key"]])
+        (row["key"], row["offset"])
+        for row in rows
+        if row["leader_epoch"] == max(epochs[row["key"]])
     }
     sent = drawn_row(
         draw,
@@ -279,7 +281,8 @@ def old_leader_wrote(run: CopiedRun, draw: Random) -> bool:
         lambda row: (
             _acknowledged(row)
             and len(epochs.get(row["key"], ())) > 1
-            and (row["key"], row["value"]) in newest
+            and (row["key"], row["offset"]) in newest
+            and (row["key"], row["offset"] - 1) in newest
         ),
     )
     if sent is None:

@@ -1,8 +1,13 @@
 """Violations planted into what brokers showed of metadata, and told of themselves."""
 
+from collections import Counter
+from collections.abc import Callable
 from random import Random
 from typing import Final
 
+import numpy as np
+
+from checkers.quiet import quiet
 from harness.metamorphic.copied_run import CopiedRun
 from harness.metamorphic.planted_rows import FAR, Row, change_one, change_shown, rows_of
 
@@ -18,6 +23,7 @@ __all__ = [
 
 _READ: Final = ("read", "topic", "partition")
 _SOON_NS: Final = 1_000_000_000
+_MS: Final = 1_000_000
 
 
 def _following_soon(run: CopiedRun) -> list[tuple[Row, Row]]:
@@ -60,15 +66,46 @@ def topic_hidden(run: CopiedRun, draw: Random) -> bool:
         row["topic"] for row in rows_of(run, "metadata_writes") if row["f"] == "delete-topic"
     }
     soon = {row["read"] for _, row in _following_soon(run)}
+    is_held = _promised(run)
+    first_ns: dict[str, int] = {}
+    partitions: Counter[tuple[int, str]] = Counter()
+    for row in sorted(rows_of(run, "describes"), key=lambda one: one["call_ns"]):
+        if row["partition"] is not None:
+            first_ns.setdefault(row["topic"], row["return_ns"])
+            partitions[row["read"], row["topic"]] += 1
     nothing = dict.fromkeys(
         ("topic_id", "leader", "leader_epoch", "isr", "replicas", "config_value")
     )
     return change_shown(
         run,
         draw,
-        lambda row: row["read"] in soon and row["topic"] not in deleted and row["partition"] == 0,
+        lambda row: (
+            row["read"] in soon
+            and row["topic"] not in deleted
+            and partitions[row["read"], row["topic"]] == 1
+            and is_held(row["call_ns"], first_ns[row["topic"]])
+        ),
         lambda _: {"error": "UNKNOWN_TOPIC_OR_PARTITION", "partition": None, **nothing},
     )
+
+
+def _promised(run: CopiedRun) -> Callable[[int, int], bool]:
+    """Return whether a read called then may lack nothing that was known since then.
+
+    A run that promises no age of metadata is told how old they were, and accused of nothing.
+    """
+    promises = run.manifest.promises
+    calm = quiet(run.table("faults"))
+    settle_ns = int(promises.metadata_settle_ms * _MS)
+    ages = (promises.metadata_age_max_ms, promises.metadata_settled_age_max_ms)
+    always_ns, settled_ns = (2**62 if age is None else int(age * _MS) for age in ages)
+
+    def is_held(call_ns: int, known_ns: int) -> bool:
+        (since_ns,) = calm.since_ns(np.array([call_ns])).tolist()
+        is_settled = since_ns <= call_ns - settle_ns
+        return call_ns - known_ns > (min(always_ns, settled_ns) if is_settled else always_ns)
+
+    return is_held
 
 
 def _error_changed(run: CopiedRun, draw: Random, *, f: str) -> bool:
@@ -83,12 +120,14 @@ def _error_changed(run: CopiedRun, draw: Random, *, f: str) -> bool:
         if (row["f"], row["outcome"]) == (f, "ok"):
             done[row["topic"]] = row["return_ns"]
     columns = ("topic_id", "partition", "leader", "leader_epoch", "isr", "replicas")
+    is_held = _promised(run)
     again = [
         row
         for row in rows_of(run, "describes")
         if row["partition"] is None
         and row["topic"] in shown
-        and row["call_ns"] > done.get(row["topic"], 2**62) + 5 * _SOON_NS
+        and row["topic"] in done
+        and is_held(row["call_ns"], done[row["topic"]])
     ]
     chosen = draw.choice(again) if again else None
     return chosen is not None and change_one(

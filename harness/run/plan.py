@@ -40,7 +40,7 @@ from harness.scenario.mix import seeded_mix
 from harness.scenario.options import HostKind, RunOptions
 from harness.scenario.requirement import NO_REQUIRE, is_shortened
 from harness.scenario.scenario import Scenario
-from history.failure import HarnessError, NotHereError, UsageError
+from history.failure import HarnessError, NotHereError, SpecError, UsageError
 from nemesis.targets import Scene
 from nemesis.verbs.registry import kinds_taking
 from nemesis.verbs.step import Step
@@ -104,6 +104,7 @@ def planned(scenario: Scenario, options: RunOptions, say: Callable[[str], None])
     _refuse_taken_ports(scenario, options)
     # Before the cluster's class is imported, which says what can be done to it.
     plan = RunPlan(scenario=_fitted(scenario, options, say), options=options)
+    _refuse_release(plan)
     _say_if_short(plan.scenario, say)
     refuse_missing_abilities(plan.scenario, plan.there)
     _refuse_settings(plan.scenario, options, say)
@@ -112,6 +113,15 @@ def planned(scenario: Scenario, options: RunOptions, say: Callable[[str], None])
     if options.keeps_running and (why := plan.why_not_again) is not None:
         raise UsageError(f"--keep-running: {plan.scenario.name}: {why}")
     return plan
+
+
+def _refuse_release(plan: RunPlan) -> None:
+    """Raise UsageError if the scenario says that it is no run of this release."""
+    found, scenario = plan.expectation, plan.scenario
+    if found is not None and found.refused:
+        place = ("expect", scenario.expect.index(found))
+        why = f"it cannot be run on {plan.release}: {found.refused}"
+        raise scenario.document.error(SpecError(place, why))
 
 
 def _say_if_short(scenario: Scenario, say: Callable[[str], None]) -> None:

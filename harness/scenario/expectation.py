@@ -1,8 +1,11 @@
 """The outcome that a scenario expects of a release: valid, or invalid with named anomalies.
 
     expect:
+      - {kafka: "<2.7", refused: "its brokers send no AlterPartition"}
       - {kafka: "<3.5", invalid: [lost-write], tried: [3.4.1]}
       - {kafka: ">=3.5", valid: true, tried: [3.5.2, 4.3.1]}
+
+`refused` says why the scenario is no run of these releases: what it is about is not in them.
 
 `known` beside `valid` names findings on these releases that have a page of their own
 (`checkers.known_findings`): they make no run invalid, and every other finding does.
@@ -35,7 +38,8 @@ __all__ = [
     "tried_releases",
 ]
 
-_KEYS: Final = ("kafka", "release", "level", "valid", "invalid", "known", "tried")
+_OUTCOMES: Final = ("valid", "invalid", "refused")
+_KEYS: Final = ("kafka", "release", "level", *_OUTCOMES, "known", "tried")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +49,9 @@ class Expectation:
     releases: SpecifierSet
     """The releases of Kafka; an entry with levels says nothing of them."""
     validity: Validity
+    """UNKNOWN where it is refused."""
+    refused: str = ""
+    """The reason why the scenario cannot be run on these; "": it can be."""
     levels: SpecifierSet | None = None
     """The metadata.versions of clusters of our own that it is about; None: it is about releases."""
     anomalies: tuple[str, ...] = ()
@@ -139,8 +146,12 @@ def known_to(expectation: Expectation | None, *, level: int | None) -> tuple[str
 def _parse_one(data: Mapping[str, object]) -> Expectation:
     read = MappingReader(data)
     unknown = read.refuse_unknown(_KEYS)
-    if not unknown and ("valid" in data) == ("invalid" in data):
-        read.mistakes.note((), "expected 'valid: true' or 'invalid: [anomaly, …]'")
+    outcomes = [key for key in _OUTCOMES if key in data]
+    if not unknown and len(outcomes) != 1:
+        why = "expected 'valid: true', 'invalid: [anomaly, …]' or 'refused: \"the reason\"'"
+        read.mistakes.note((), why)
+    if "refused" in outcomes and "tried" in data:
+        read.mistakes.note(("tried",), "these releases are refused")
     if "known" in data and "valid" not in data:
         read.mistakes.note(("known",), "it stands beside 'valid: true'")
     of_release = "release" if "release" in data else "kafka"
@@ -150,7 +161,12 @@ def _parse_one(data: Mapping[str, object]) -> Expectation:
     found = Expectation(
         releases=read.at(of_release, _range, otherwise=SpecifierSet()),
         levels=read.at("level", _range, otherwise=None),
-        validity=read.at("valid", _valid, otherwise=Validity.INVALID),
+        validity=read.at(
+            "valid",
+            _valid,
+            otherwise=Validity.UNKNOWN if "refused" in data else Validity.INVALID,
+        ),
+        refused=read.at("refused", _reason, otherwise=""),
         anomalies=read.at("invalid", _anomalies, otherwise=()),
         known=read.at("known", _known, otherwise=()),
         tried=read.at("tried", _tried, otherwise=()),
@@ -163,6 +179,14 @@ def _valid(value: object) -> Validity:
     if value is not True:
         raise SpecError((), "write 'valid: true', or 'invalid: [anomaly, …]'")
     return Validity.VALID
+
+
+def _reason(value: object) -> str:
+    if not isinstance(value, str) or not value:
+        raise SpecError(
+            (), f'expected the reason, e.g. "it has no AlterPartition"; found {value!r}'
+        )
+    return value
 
 
 def _range(value: object) -> SpecifierSet:

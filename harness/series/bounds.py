@@ -2,7 +2,8 @@
 
 `{kafka: ">=3.8", invalid: [lost-write]}` says that 3.7 differs, or at least that 3.8 does not. So a
 release of 3.8 and one of 3.7 have to be among those that the scenario tried: the first on either
-side. The parts of a bound are those of its version: `<3.5.2` lies between 3.5.1 and 3.5.2.
+side, but for releases that are refused. The parts of a bound are those of its version: `<3.5.2`
+lies between 3.5.1 and 3.5.2.
 """
 
 from collections.abc import Iterator
@@ -13,7 +14,7 @@ from packaging.specifiers import Specifier
 from packaging.version import Version
 
 from clusters.provision.release_line import ReleaseLine
-from harness.scenario.expectation import Expectation, tried_releases
+from harness.scenario.expectation import Expectation, expectation_for, tried_releases
 
 __all__ = ["UntriedBound", "untried_bounds"]
 
@@ -52,9 +53,13 @@ def untried_bounds(
         for wanted in (_below(edge), edge)
     }
     for wanted, bound in beside.items():
-        can_be_run = line.oldest <= wanted < (line.end or (_NEVER,))
+        name = ".".join(map(str, wanted))
+        stated = expectation_for(expectations, release=name)
+        can_be_run = line.oldest <= wanted < (line.end or (_NEVER,)) and not (
+            stated and stated.refused
+        )
         if can_be_run and not any(_is_of(release, wanted) for release in tried):
-            yield UntriedBound(bound, ".".join(map(str, wanted)))
+            yield UntriedBound(bound, name)
 
 
 def _edges(specifier: Specifier) -> Iterator[_Parts]:

@@ -184,7 +184,7 @@ def _version_of(release: str) -> str:
 
 def expected_by(expectation: Expectation | None) -> Expected:
     """Return what an entry of a scenario expects of a series; without one, nothing is stated."""
-    if expectation is None:
+    if expectation is None or expectation.refused:
         return Expected.UNSTATED
     return Expected.FIRES if expectation.validity is Validity.INVALID else Expected.HOLDS
 

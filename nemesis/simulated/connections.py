@@ -14,12 +14,12 @@ What is held in a connection that was given up stays there, as bytes on their wa
 from collections.abc import Iterator
 from typing import Any, Final
 
+from clusters.reference.codec.api import Traffic
 from clusters.reference.nodes.messages.data import InitProducerIdRequest, ProduceRequest
-from clusters.reference.traffic import Traffic, traffic_of
 from clusters.simulation.host import Channel
 from clusters.simulation.network import open_key
 from nemesis.simulated.data_frames import DataFrames
-from nemesis.simulated.frames import API_NAMES, MessageFrame, header_of
+from nemesis.simulated.frames import API_NAMES, TRAFFIC, MessageFrame, header_of
 from nemesis.wire.effects import Side
 from nemesis.wire.exchanges import Exchanges
 from nemesis.wire.frames import Header
@@ -157,6 +157,8 @@ class SimulatedConnections:
         session, messages = self._present.get(place, _NONE)
         if session is None or messages is None:
             return None
+        if messages.unanswered.get(open_key(message)) is message:
+            return session  # It was open already, and waited where its link was blocked.
         pipelined = message.kind in _MANY if of_client else place[1] == Traffic.FORWARDED
         if not pipelined and messages.repeats(message.kind):
             del self._present[place]
@@ -222,7 +224,7 @@ _NONE: Final = None, None
 
 
 def _place(link: Channel, kind: int, *, of_client: bool) -> tuple[int, str]:
-    return link.connection, _OF_CLIENT if of_client else traffic_of(kind)
+    return link.connection, _OF_CLIENT if of_client else TRAFFIC.get(kind, Traffic.FORWARDED)
 
 
 def _number_of(header: Header) -> int:

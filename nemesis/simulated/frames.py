@@ -11,25 +11,27 @@ from functools import cached_property
 from typing import Any, Final
 
 from clusters.node_port.storage import Batch
+from clusters.protocol.columns import METADATA_TOPIC, METADATA_TOPIC_ID, Parts
+from clusters.protocol.entities import Unreadable, built, request_type, response_type
 from clusters.protocol.record_batches import BatchHeader, encoded_batch_header
 from clusters.reference.codec.api import Api, Asked, Labels
-from clusters.reference.codec.broker_apis import address_of, request_fields, response_fields
+from clusters.reference.codec.broker_apis import (
+    DIALECT,
+    address_of,
+    request_fields,
+    response_fields,
+)
 from clusters.reference.codec.codec import Codec, kraft_apis
-from clusters.reference.codec.entities import Unreadable, built, request_type, response_type
 from clusters.reference.codec.identifiers import id_of_text, text_of
 from clusters.reference.codec.zk_apis import ZK_APIS
-from clusters.reference.nodes.messages.control import (
-    BrokerHeartbeatRequest,
-    BrokerRegistrationRequest,
-)
 from clusters.reference.nodes.messages.data import FetchRequest, FetchResponse, ProduceRequest
 from clusters.reference.nodes.messages.quorum import MetadataFetchRequest, MetadataFetchResponse
+from clusters.reference.traffic import traffic_by_kind
 from clusters.simulation.host import Channel
 from nemesis.simulated.parties import asked_as
-from nemesis.wire.apis import API_KEYS, FETCH, TAPED
+from nemesis.wire.apis import API_KEYS, FETCH
 from nemesis.wire.decoding import reference
-from nemesis.wire.decoding.columns import METADATA_TOPIC, METADATA_TOPIC_ID, Parts
-from nemesis.wire.decoding.entities import Decoded, extracted
+from nemesis.wire.decoding.entities import TAPED, Decoded, extracted
 from nemesis.wire.error_codes import name_by_code
 from nemesis.wire.frame import Frame, TopicNames
 from nemesis.wire.frames import Header
@@ -39,6 +41,7 @@ from nemesis.wire.rules import Link as WireLink
 __all__ = [
     "API_NAMES",
     "TAPED_KINDS",
+    "TRAFFIC",
     "MessageFrame",
     "direction_of",
     "frame_of",
@@ -47,14 +50,12 @@ __all__ = [
 ]
 
 _LENGTH_BYTES: Final = 4
-_DIALECT: Final = {
-    BrokerRegistrationRequest.kind: "BrokerRegistration",
-    BrokerHeartbeatRequest.kind: "BrokerHeartbeat",
-}
 _ALL: Final = (*ZK_APIS, *kraft_apis(voters=()))
 _APIS: Final[Mapping[int, Api]] = {one.kind: one for one in reversed(_ALL)}
 """By kind; of two with messages of one kind (Metadata, DescribeCluster) the first."""
-API_NAMES: Final[Mapping[int, str]] = {kind: one.name for kind, one in _APIS.items()} | _DIALECT
+TRAFFIC: Final = traffic_by_kind(_APIS.values())
+"""The traffic of each request between nodes, by its kind."""
+API_NAMES: Final[Mapping[int, str]] = {kind: one.name for kind, one in _APIS.items()} | DIALECT
 """Kafka's name of each request, by its kind."""
 _KEYS: Final = {kind: API_KEYS[name] for kind, name in API_NAMES.items()}
 TAPED_KINDS: Final = frozenset(
@@ -128,7 +129,7 @@ def frame_of(
 
 def header_of(asked: Any, client_id: str | None = None) -> Header:
     """Return the header of a request."""
-    spoken = address_of(asked) if asked.kind in _DIALECT else None
+    spoken = address_of(asked) if asked.kind in DIALECT else None
     return Header(
         api_key=_KEYS[asked.kind],
         api_version=_APIS[asked.kind].version_of(asked) if spoken is None else spoken[1],
@@ -144,7 +145,7 @@ def _read(frame: MessageFrame, response: bytes) -> Any:
     request, image = frame.message, _Known(frame.names)
     codec = Codec(apis=tuple(_APIS.values()), image=lambda: image)
     version = frame.header.api_version
-    if request.kind not in _DIALECT:
+    if request.kind not in DIALECT:
         api = _APIS[request.kind]
         if api.ask is None:
             return None

@@ -12,20 +12,19 @@ node reads of them.
 import io
 import struct
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import MISSING, Field, fields, is_dataclass
-from datetime import UTC, datetime, timedelta
+from dataclasses import Field, fields, is_dataclass
 from functools import cache
 from typing import Any, Final, get_args, get_origin, get_type_hints
 
-from kio.index import UnknownAPIKey, UnknownEntity
 from kio.schema.errors import ErrorCode
 from kio.schema.index import api_key_map, schema_name_map
 from kio.serial import entity_writer
 from kio.static.primitive import i16, i32
 
-from clusters.reference.codec.defined_entities import defined_versions
+from clusters.protocol.defined_entities import defined_versions
+from clusters.protocol.entities import Unreadable, default_of
 from nemesis.wire.apis import API_KEYS
-from nemesis.wire.decoding.entities import UnreadableFrame, entity_type
+from nemesis.wire.decoding.entities import entity_type
 from nemesis.wire.decoding.reference import error_frame
 from nemesis.wire.error_codes import error_code
 from nemesis.wire.frame import Frame
@@ -81,15 +80,6 @@ _SAME: Final[Mapping[str, Sequence[str]]] = {
     "partition_id": ("partition_index",),
 }
 """Fields that identify an item, where requests and responses name them differently."""
-_EMPTY: Final[Mapping[type, Any]] = {
-    bool: False,
-    int: 0,
-    float: 0.0,
-    str: "",
-    bytes: b"",
-    timedelta: timedelta(),
-    datetime: datetime.fromtimestamp(0, UTC),
-}
 _OF_DRAFT: Final = frozenset(("error_code", "top_level_error_code"))
 """Errors that are numbers: those of the draft's responses, which are of the whole request here."""
 _ALONE: Final[Mapping[str, type]] = {
@@ -110,7 +100,7 @@ def error_response(frame: Frame, error: str) -> bytes | None:
     try:
         request = frame.entity()
         kind = entity_type(header.api_key, header.api_version, Direction.RESPONSE)
-    except (UnreadableFrame, UnknownAPIKey, UnknownEntity):
+    except Unreadable:
         return None
     response = _response(kind, request, error_code(error))
     if not [*_own_errors(kind), *_erroneous(response)]:
@@ -189,7 +179,7 @@ def _value(kind: Any, one: Field[Any], *, request: Any, error: ErrorCode) -> Any
     nested = _item_type(hint)
     if _is_structure(nested) and one.name in _MIRRORED:
         return tuple(_built(nested, item, error) for item in _items(request, one.name))
-    default = _empty(hint) if one.default is MISSING else one.default
+    default = default_of(one, hint)
     if _is_structure(hint) or nested is not None:
         return default
     return _stated(one.name, request, default, nullable=type(None) in get_args(hint))
@@ -219,28 +209,6 @@ def _item_type(hint: Any) -> Any:
     if get_origin(hint) is tuple:
         return own[0]
     return _item_type(own[0]) if own else None
-
-
-def _empty(hint: Any) -> Any:
-    """Return the value of a field that the request does not state: None, zero, an empty list."""
-    if type(None) in get_args(hint):
-        return None
-    if get_origin(hint) is tuple:
-        return ()
-    if _is_structure(hint):
-        return _default(hint)
-    # kio's own types are plain ones under other names, and are not made by calling them.
-    return next(empty for plain, empty in _EMPTY.items() if issubclass(hint, plain))
-
-
-def _default(kind: Any) -> Any:
-    hints = _hints(kind)
-    return kind(
-        **{
-            one.name: _empty(hints[one.name]) if one.default is MISSING else one.default
-            for one in fields(kind)
-        }
-    )
 
 
 def _with(entity: Any, changes: Mapping[str, Any]) -> Any:

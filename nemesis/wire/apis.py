@@ -1,72 +1,26 @@
-"""APIs as rules and the tape name them: their names and keys, and which of Kafka's the tape keeps.
-
-A name is Kafka's own, as its documentation writes it: "AlterPartition", "EndTxn"; the names of
-ZooKeeper's messages are beside their readers, those of the reference cluster beside its codec.
-"""
+"""APIs as rules and the tape name them: Kafka's own names, and those of ZooKeeper's messages."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from kio.schema.index import api_key_map
-
-from clusters.reference.codec.keys import GIVEN_UP, OF_DRAFT
-from nemesis.wire.zookeeper.messages import KEYS
+from clusters.protocol.api_keys import KEYS
+from nemesis.wire.zookeeper.messages import KEYS as MESSAGE_KEYS
 
 __all__ = [
     "API_KEYS",
     "API_VERSIONS",
     "FETCH",
-    "TAPED",
     "api_name",
 ]
 
-API_KEYS: Final[Mapping[str, int]] = MappingProxyType(
-    {
-        "".join(part.capitalize() for part in name.split("_")): key
-        for key, name in api_key_map.items()
-    }
-    | {**GIVEN_UP, **OF_DRAFT, **KEYS}
-)
+API_KEYS: Final[Mapping[str, int]] = MappingProxyType({**KEYS, **MESSAGE_KEYS})
 """Keys by name."""
 
 _NAMES: Final = {key: name for name, key in API_KEYS.items()}
 
 FETCH: Final = API_KEYS["Fetch"]
 API_VERSIONS: Final = API_KEYS["ApiVersions"]
-
-TAPED: Final = frozenset(
-    API_KEYS[name]
-    for name in (
-        *GIVEN_UP,
-        *OF_DRAFT,
-        "AddPartitionsToTxn",
-        "AddRaftVoter",
-        "AllocateProducerIds",
-        "AlterPartition",
-        "AlterPartitionReassignments",
-        "ApiVersions",
-        "AssignReplicasToDirs",
-        "BeginQuorumEpoch",
-        "BrokerHeartbeat",
-        "BrokerRegistration",
-        "ControllerRegistration",
-        "CreateTopics",
-        "DeleteTopics",
-        "ElectLeaders",
-        "EndQuorumEpoch",
-        "EndTxn",
-        "Envelope",
-        "FetchSnapshot",
-        "InitProducerId",
-        "RemoveRaftVoter",
-        "UnregisterBroker",
-        "UpdateFeatures",
-        "Vote",
-        "WriteTxnMarkers",
-    )
-)
-"""The APIs of the control plane, whose every frame is on the tape."""
 
 
 def api_name(key: int) -> str:

@@ -4,14 +4,10 @@ from typing import Final
 
 from kio.schema.errors import ErrorCode
 
+from clusters.protocol.columns import error_name
 from clusters.reference.nodes.errors import ERROR_NAMES
 
-__all__ = ["error_code", "error_name", "error_names", "name_by_code"]
-
-
-def error_name(code: ErrorCode) -> str:
-    """Return the name as Kafka writes it: "NONE", "INELIGIBLE_REPLICA"."""
-    return code.name.upper()
+__all__ = ["error_code", "error_names", "name_by_code"]
 
 
 def error_code(name: str) -> ErrorCode:

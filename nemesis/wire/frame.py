@@ -5,8 +5,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
+from clusters.protocol.columns import METADATA_TOPIC, METADATA_TOPIC_ID
 from nemesis.wire.apis import api_name
-from nemesis.wire.decoding.columns import METADATA_TOPIC, METADATA_TOPIC_ID
 from nemesis.wire.decoding.entities import Decoded, decoded, entity_of
 from nemesis.wire.frames import Header
 from nemesis.wire.rules import Direction, Link
@@ -58,7 +58,7 @@ class Frame:
         return replace(self, direction=Direction.RESPONSE, data=response)
 
     def entity(self) -> Any:
-        """Return the message as kio's entity; raise UnreadableFrame."""
+        """Return the message as kio's entity; raise Unreadable."""
         return entity_of(self.header, self.direction, self.data)
 
     @property

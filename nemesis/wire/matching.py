@@ -10,13 +10,13 @@ from typing import Any, Final
 import pyarrow as pa
 
 from clusters.kafka_port import Role
+from clusters.protocol.columns import METADATA_TOPIC
 from history.cluster_schema import WIRE
 from history.failure import UsageError
 from nemesis.wire.answers import why_no_answer
 from nemesis.wire.apis import API_KEYS, API_VERSIONS, FETCH
 from nemesis.wire.carried import KAFKA_ALONE
 from nemesis.wire.clause_fields import CLAUSE_FIELDS
-from nemesis.wire.decoding.columns import METADATA_TOPIC
 from nemesis.wire.decoding.entities import is_read
 from nemesis.wire.decoding.quorum import RECORD_TYPES, record_types
 from nemesis.wire.error_codes import error_code

@@ -8,7 +8,8 @@ from enum import StrEnum
 from typing import Protocol
 
 from clusters.kafka_port import Role
-from nemesis.wire.apis import FETCH, TAPED
+from nemesis.wire.apis import FETCH
+from nemesis.wire.decoding.entities import TAPED
 from nemesis.wire.frame import Frame
 from nemesis.wire.rules import Direction, Link
 

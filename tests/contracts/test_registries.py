@@ -6,11 +6,16 @@ from pathlib import Path
 import pytest
 import yaml
 
+from checkers.grounds.tape_parties import ALWAYS_TAPED
 from clusters.port import NodeName
 from clusters.stage import Stage
 from nemesis import verbs
 from nemesis.play import parse_play, step_word
 from nemesis.verbs.registry import VERBS, module_of
+from nemesis.wire.apis import api_name
+from nemesis.wire.decoding.entities import TAPED
+from nemesis.wire.zookeeper.messages import KEYS as MESSAGES_OF_ZOOKEEPER
+from report.frames import DECIDING
 
 STAGE = Stage(
     nodes=tuple(map(NodeName, ("controller-1", "broker-1", "broker-2", "broker-3"))),
@@ -36,3 +41,8 @@ def test_a_verbs_example_is_a_play_that_ends_with_it(word: str) -> None:
     """`tests/harness/prepare/test_abilities.py` performs each on every kind of cluster."""
     steps = parse_play([yaml.safe_load(step) for step in VERBS[word].example], STAGE)
     assert step_word(steps[-1]) == word
+
+
+def test_the_tape_has_every_frame_that_checkers_and_reports_look_for() -> None:
+    taped = {api_name(key) for key in TAPED} | {*MESSAGES_OF_ZOOKEEPER}
+    assert {*ALWAYS_TAPED, *DECIDING} <= taped

@@ -12,7 +12,7 @@ from datetime import timedelta
 from enum import Enum
 from typing import Any, Final, Protocol, TypeVar
 
-from clusters.reference.codec.entities import Values
+from clusters.protocol.entities import Values
 
 __all__ = [
     "Api",
@@ -20,6 +20,7 @@ __all__ = [
     "Door",
     "KnownTopics",
     "Labels",
+    "Traffic",
     "grouped",
     "ms_of",
     "ns_of",
@@ -33,6 +34,19 @@ class Door(Enum):
 
     BROKER = "broker"
     CONTROLLER = "controller"
+
+
+class Traffic:
+    """The kinds of traffic of a node, each with connections of its own."""
+
+    VOTES: Final = "votes"
+    METADATA: Final = "metadata"
+    HEARTBEATS: Final = "heartbeats"
+    ALTER_PARTITION: Final = "alter-partition"
+    REPLICATION: Final = "replication"
+    CONTROLLER: Final = "controller"
+    ISR_CHANGE: Final = "isr-change"
+    FORWARDED: Final = "forwarded"
 
 
 class KnownTopics(Protocol):
@@ -107,6 +121,12 @@ class Api:
     """(entity, request, node that was asked, labels) to a response. Raises Unreadable."""
     asked_in: int | None = None
     """The version in which it is asked where a request states none; None: the highest."""
+
+    traffic: str = Traffic.FORWARDED
+    """The connection over which nodes ask it."""
+    lowered: Callable[[Any, int], Any] | None = None
+    """(request, the highest version that is offered) to a request in that version; None: the
+    version is not negotiated. Raises Unreadable if it is too low."""
 
     def version_of(self, request: Any) -> int:
         """Return the version in which a request is asked."""

@@ -11,9 +11,9 @@ from typing import Final
 from crc32c import crc32c
 
 from clusters.node_port.storage import Batch
+from clusters.protocol.entities import Unreadable
 from clusters.protocol.record_batches import BatchHeader as Header
 from clusters.protocol.record_batches import Stop, batch_at
-from clusters.reference.codec.entities import Unreadable
 
 __all__ = ["batches_in", "encoded", "placed", "produced"]
 

@@ -6,23 +6,15 @@ what a broker is to be in three booleans.
 """
 
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
+from clusters.protocol.entities import Unreadable
 from clusters.protocol.message_decoder import Fields
-from clusters.reference.codec.api import Door, Labels
+from clusters.protocol.rpcs.brokers import ALLOCATE_PRODUCER_IDS, ALTER_PARTITION
+from clusters.reference.codec.api import Door, Traffic
 from clusters.reference.codec.dialect import HEARTBEAT, HEARTBEAT_WITH_LOWEST, REGISTRATION
-from clusters.reference.codec.entities import Unreadable
 from clusters.reference.codec.identifiers import id_of_text, text_of
-from clusters.reference.codec.layout import (
-    ERROR,
-    FLAG,
-    NUMBERS,
-    TOPIC_ID,
-    Part,
-    between_nodes,
-    by_topic,
-    field,
-)
+from clusters.reference.codec.tables import between_nodes
 from clusters.reference.nodes.levels import LEVEL_VISIBILITY
 from clusters.reference.nodes.messages.control import (
     AllocateProducerIdsRequest,
@@ -39,10 +31,10 @@ from clusters.reference.nodes.states import BrokerState
 
 __all__ = [
     "BROKER_APIS",
+    "DIALECT",
     "DialectRequest",
     "DialectResponse",
     "address_of",
-    "lowered",
     "request_fields",
     "request_in",
     "response_fields",
@@ -52,6 +44,11 @@ __all__ = [
 _LOWEST: Final = 2
 _EPOCHS_FROM: Final = 3
 """AlterPartition: the epochs of ISR members (KIP-903)."""
+DIALECT: Final = {
+    BrokerRegistrationRequest.kind: "BrokerRegistration",
+    BrokerHeartbeatRequest.kind: "BrokerHeartbeat",
+}
+"""Kafka's names of the dialect's requests, by kind."""
 DialectRequest = BrokerRegistrationRequest | BrokerHeartbeatRequest
 DialectResponse = BrokerRegistrationResponse | BrokerHeartbeatResponse
 _RUNNING: Final = int(BrokerState.RUNNING)
@@ -60,7 +57,7 @@ _LEAVING: Final = int(BrokerState.PENDING_CONTROLLED_SHUTDOWN)
 _GONE: Final = int(BrokerState.NOT_RUNNING)
 
 
-def lowered(request: AlterPartitionRequest, highest: int) -> AlterPartitionRequest:
+def _lowered(request: AlterPartitionRequest, highest: int) -> AlterPartitionRequest:
     """Return the request in a version that a controller offers: below 3 it has no members' epochs.
 
     Raises Unreadable if no such version exists. Source: KIP-903, "the brokers can use the
@@ -74,67 +71,24 @@ def lowered(request: AlterPartitionRequest, highest: int) -> AlterPartitionReque
     return replace(request, version=highest, items=items)
 
 
-def _read_members(one: Any, found: dict[str, Any], _: Labels) -> None:
-    if hasattr(one, "new_isr"):
-        found["isr"], found["isr_epochs"] = tuple(one.new_isr), ()
-        return
-    found["isr"] = tuple(member.broker_id for member in one.new_isr_with_epochs)
-    found["isr_epochs"] = tuple(member.broker_epoch for member in one.new_isr_with_epochs)
-
-
-def _write_members(found: dict[str, Any], values: dict[str, Any], _: Labels) -> None:
-    values["new_isr"] = found["isr"]
-    values["new_isr_with_epochs"] = [
-        {"broker_id": member, "broker_epoch": epoch}
-        for member, epoch in zip(found["isr"], found["isr_epochs"], strict=False)
-    ]
-
-
-def _partitions(*parts: Part) -> Part:
-    shared = (
-        field("partition", "partition_index"),
-        field("leader_epoch"),
-        field("partition_epoch"),
-        field("recovering", "leader_recovery_state", FLAG),
-    )
-    topic = (field("topic_id", way=TOPIC_ID),)
-    way = by_topic(topic, "partitions", *shared, *parts, into=AlterPartitionItem)
-    return field("items", "topics", way)
-
-
-_SENDER: Final = (field("broker_id"), field("broker_epoch"))
-
 BROKER_APIS: Final = (
     between_nodes(
-        "AlterPartition",
-        56,
+        ALTER_PARTITION,
         (_LOWEST, _EPOCHS_FROM),
         (Door.CONTROLLER,),
         request=AlterPartitionRequest,
-        asks=(*_SENDER, _partitions(Part(("isr", "isr_epochs"), _read_members, _write_members))),
         response=AlterPartitionResponse,
-        answers=(
-            field("error", "error_code", ERROR),
-            _partitions(
-                field("error", "error_code", ERROR),
-                field("leader_id"),
-                field("isr", way=NUMBERS),
-            ),
-        ),
+        into={"items": AlterPartitionItem},
+        answered_into={"items": AlterPartitionItem},
+        traffic=Traffic.ALTER_PARTITION,
+        lowered=_lowered,
     ),
     between_nodes(
-        "AllocateProducerIds",
-        67,
+        ALLOCATE_PRODUCER_IDS,
         (0, 0),
         (Door.CONTROLLER,),
         request=AllocateProducerIdsRequest,
-        asks=_SENDER,
         response=AllocateProducerIdsResponse,
-        answers=(
-            field("error", "error_code", ERROR),
-            field("start", "producer_id_start"),
-            field("length", "producer_id_len"),
-        ),
     ),
 )
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from typing import Any, Final
 
+from clusters.protocol.entities import Unreadable, Values
 from clusters.reference.codec.api import Api, Asked, Door, Labels, grouped
 from clusters.reference.codec.client_asks import (
     DEFAULT_CONFIG,
@@ -12,7 +13,6 @@ from clusters.reference.codec.client_asks import (
     metadata_ask,
 )
 from clusters.reference.codec.data_apis import fetch_versions
-from clusters.reference.codec.entities import Unreadable, Values
 from clusters.reference.codec.identifiers import id_of_uuid, uuid_of
 from clusters.reference.nodes.errors import Error
 from clusters.reference.nodes.levels import LEVEL_EPOCHS, METADATA_VERSION

@@ -6,8 +6,8 @@ answer them.
 
 from typing import Any, Final
 
+from clusters.protocol.entities import Values
 from clusters.reference.codec.api import Labels
-from clusters.reference.codec.entities import Values
 from clusters.reference.codec.identifiers import id_of_uuid, uuid_of
 from clusters.reference.nodes.messages.client import (
     DescribeConfigsRequest,

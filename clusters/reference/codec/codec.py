@@ -9,13 +9,22 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
+from clusters.protocol.entities import (
+    Unreadable,
+    Values,
+    read,
+    request_frame,
+    request_type,
+    response_frame,
+    response_type,
+)
 from clusters.protocol.varints import VarintError, read_unsigned
 from clusters.reference.codec import dialect
 from clusters.reference.codec.api import Api, Asked, Door, KnownTopics, Labels
 from clusters.reference.codec.broker_apis import (
     BROKER_APIS,
+    DIALECT,
     address_of,
-    lowered,
     request_fields,
     request_in,
     response_fields,
@@ -28,40 +37,21 @@ from clusters.reference.codec.client_apis import (
     asking_versions,
     versions_offered,
 )
-from clusters.reference.codec.data_apis import DATA_APIS, lowered_fetch
-from clusters.reference.codec.entities import (
-    Unreadable,
-    Values,
-    read,
-    request_frame,
-    request_type,
-    response_frame,
-    response_type,
-)
+from clusters.reference.codec.data_apis import DATA_APIS
 from clusters.reference.codec.fetch_sessions import FetchSessions, FollowerSession, OpenFetch
 from clusters.reference.codec.operator_apis import OPERATOR_APIS
 from clusters.reference.codec.quorum_apis import quorum_apis
 from clusters.reference.codec.write_apis import WRITE_APIS
 from clusters.reference.nodes.errors import Error
 from clusters.reference.nodes.messages.client import ApiVersionsResponse
-from clusters.reference.nodes.messages.control import (
-    AlterPartitionRequest,
-    BrokerHeartbeatRequest,
-    BrokerRegistrationRequest,
-)
 from clusters.reference.nodes.messages.data import FetchRequest, ProduceRequest
+from clusters.reference.traffic import traffic_by_kind
 
 __all__ = ["Codec", "Incoming", "Outgoing", "correlation_of", "kraft_apis"]
 
 _HEADER: Final = struct.Struct(">hhih")
 _RESPONSE_HEADER: Final = struct.Struct(">i")
 _LENGTH: Final = struct.Struct(">i")
-_DIALECT_KINDS: Final = frozenset((BrokerRegistrationRequest.kind, BrokerHeartbeatRequest.kind))
-_LOWERED: Final[Mapping[int, Callable[[Any, int], Any]]] = {
-    AlterPartitionRequest.kind: lowered,
-    FetchRequest.kind: lowered_fetch,
-}
-"""Requests whose version is negotiated, and the functions that put them in a lower one."""
 _UNSUPPORTED: Final = int(Error.UNSUPPORTED_VERSION)
 _DIALECT_OFFERED: Final = tuple(
     {"api_key": key, "min_version": version, "max_version": version}
@@ -135,6 +125,8 @@ class Codec:
         self._wall_offset_ns = wall_offset_ns
         self._by_key = {door: {one.key: one for one in apis if door in one.doors} for door in Door}
         self._by_kind = {one.kind: one for one in apis if one.ask is not None}
+        self._traffic = traffic_by_kind(apis)
+        self._negotiated = {one.traffic: one.kind for one in apis if one.lowered is not None}
 
     def incoming(self, door: Door, frame: bytes, *, correlation: int) -> Incoming:
         """A request's frame, without its length, as a message with this correlation.
@@ -170,12 +162,11 @@ class Codec:
         None: its offer was not asked for. `session`: that of a connection for fetches. Raises
         Unreadable if it offers no version known here.
         """
-        if request.kind in _DIALECT_KINDS:
+        if request.kind in DIALECT:
             return _dialect_outgoing(request, correlation_id=correlation_id, client_id=client_id)
-        lower = _LOWERED.get(request.kind)
-        if highest is not None and lower is not None:
-            request = lower(request, highest)
         api = self._by_kind[request.kind]
+        if highest is not None and api.lowered is not None:
+            request = api.lowered(request, highest)
         assert api.ask is not None
         version, values = api.version_of(request), api.ask(request, Labels(self._image()))
         if session is not None and request.kind == FetchRequest.kind:
@@ -183,6 +174,14 @@ class Codec:
         kind = request_type(api.key, version)
         frame = request_frame(kind, values, correlation_id=correlation_id, client_id=client_id)
         return Outgoing(frame, version)
+
+    def traffic_of(self, kind: int) -> str:
+        """Return the traffic over which a kind of request is asked."""
+        return self._traffic[kind]
+
+    def negotiated(self, traffic: str) -> int | None:
+        """Return the kind whose versions are asked for before anything else in this traffic."""
+        return self._negotiated.get(traffic)
 
     def asking_versions(self, *, correlation_id: int, client_id: str) -> bytes:
         """The frame by which another node is asked what it offers."""
@@ -212,7 +211,7 @@ class Codec:
 
         Raises Unreadable.
         """
-        if request.kind in _DIALECT_KINDS:
+        if request.kind in DIALECT:
             # A response's header in flexible versions: the correlation, and no tags.
             body = frame[_RESPONSE_HEADER.size + 1 :]
             return response_in(request, dialect.decoded_response(*address_of(request), body))

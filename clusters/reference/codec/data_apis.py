@@ -3,9 +3,11 @@
 from dataclasses import replace
 from typing import Any, Final
 
-from clusters.reference.codec.api import Asked, Door, Labels
+from clusters.protocol.entities import Unreadable, Values
+from clusters.protocol.rpc import Rpc
+from clusters.protocol.rpcs.operators import INIT_PRODUCER_ID
+from clusters.reference.codec.api import Asked, Door, Labels, Traffic
 from clusters.reference.codec.batches import batches_in, encoded, produced
-from clusters.reference.codec.entities import Unreadable, Values
 from clusters.reference.codec.identifiers import id_of_uuid
 from clusters.reference.codec.layout import (
     DURATION,
@@ -16,13 +18,13 @@ from clusters.reference.codec.layout import (
     Layout,
     Part,
     always,
-    between_nodes,
     by_topic,
     field,
     inside,
     read_only,
     write_only,
 )
+from clusters.reference.codec.tables import between_nodes
 from clusters.reference.nodes.messages.data import (
     FetchedPartition,
     FetchRequest,
@@ -37,7 +39,7 @@ from clusters.reference.nodes.messages.data import (
     ProduceResponse,
 )
 
-__all__ = ["DATA_APIS", "fetch_versions", "lowered_fetch"]
+__all__ = ["DATA_APIS", "fetch_versions"]
 
 _CLIENTS: Final = (Door.BROKER,)
 _IDENTIFIERS_FROM: Final = 13
@@ -54,7 +56,7 @@ def fetch_versions(*, epochs: bool) -> tuple[int, int]:
     return 4, _EPOCHS_FROM if epochs else _EPOCHS_FROM - 1
 
 
-def lowered_fetch(request: FetchRequest, highest: int) -> FetchRequest:
+def _lowered(request: FetchRequest, highest: int) -> FetchRequest:
     """Return the request in a version that another broker offers: below 15 it has no epoch.
 
     Raises Unreadable if no such version has ids of topics.
@@ -127,32 +129,35 @@ def _fetched(topic: tuple[Part, ...]) -> Part:
 
 
 _FETCH: Final = between_nodes(
-    "Fetch",
-    1,
+    Rpc(
+        name="Fetch",
+        asks=(
+            Part(("replica_id", "replica_epoch"), _read_replica, _write_replica),
+            field("max_wait_ns", "max_wait", DURATION),
+            field("min_bytes"),
+            field("max_bytes", way=_AT_MOST),
+            field(
+                "partitions",
+                "topics",
+                by_topic(
+                    _BY_EITHER,
+                    "partitions",
+                    _NUMBER,
+                    field("fetch_offset"),
+                    _CURRENT_EPOCH,
+                    field("last_fetched_epoch", missing=_NO_EPOCH),
+                    always(log_start_offset=0, partition_max_bytes=_PARTITION_BYTES_MAX),
+                ),
+            ),
+        ),
+        answers=(_ERROR, _fetched(_BY_ID)),
+    ),
     fetch_versions(epochs=True),
     _CLIENTS,
     request=FetchRequest,
-    asks=(
-        Part(("replica_id", "replica_epoch"), _read_replica, _write_replica),
-        field("max_wait_ns", "max_wait", DURATION),
-        field("min_bytes"),
-        field("max_bytes", way=_AT_MOST),
-        field(
-            "partitions",
-            "topics",
-            by_topic(
-                _BY_EITHER,
-                "partitions",
-                _NUMBER,
-                field("fetch_offset"),
-                _CURRENT_EPOCH,
-                field("last_fetched_epoch", missing=_NO_EPOCH),
-                always(log_start_offset=0, partition_max_bytes=_PARTITION_BYTES_MAX),
-            ),
-        ),
-    ),
     response=FetchResponse,
-    answers=(_ERROR, _fetched(_BY_ID)),
+    traffic=Traffic.REPLICATION,
+    lowered=_lowered,
 )
 _FETCHED_BY_NAME: Final = Layout(_ERROR, _fetched(_NAMED_TOPIC), into=FetchResponse)
 
@@ -175,113 +180,114 @@ def _fetch_answered(entity: Any, request: FetchRequest, node: int, labels: Label
 
 DATA_APIS: Final = (
     between_nodes(
-        "Produce",
-        0,
+        Rpc(
+            name="Produce",
+            asks=(
+                Part((), _no_transactions, lambda _found, _values, _: None),
+                field("acks"),
+                field("timeout_ns", "timeout", DURATION),
+                field(
+                    "partitions",
+                    "topic_data",
+                    by_topic(
+                        _NAMED,
+                        "partition_data",
+                        field("partition", "index"),
+                        field("batch", "records", _PRODUCED),
+                    ),
+                ),
+            ),
+            answers=(
+                field(
+                    "partitions",
+                    "responses",
+                    by_topic(
+                        _NAMED,
+                        "partition_responses",
+                        field("partition", "index"),
+                        _ERROR,
+                        field("base_offset"),
+                    ),
+                ),
+            ),
+        ),
         (3, 11),
         _CLIENTS,
         request=ProduceRequest,
-        asks=(
-            Part((), _no_transactions, lambda _found, _values, _: None),
-            field("acks"),
-            field("timeout_ns", "timeout", DURATION),
-            field(
-                "partitions",
-                "topic_data",
-                by_topic(
-                    _NAMED,
-                    "partition_data",
-                    field("partition", "index"),
-                    field("batch", "records", _PRODUCED),
-                ),
-            ),
-        ),
         response=ProduceResponse,
-        answers=(
-            field(
-                "partitions",
-                "responses",
-                by_topic(
-                    _NAMED,
-                    "partition_responses",
-                    field("partition", "index"),
-                    _ERROR,
-                    field("base_offset"),
-                ),
-            ),
-        ),
     ),
     replace(_FETCH, answer=_fetch_answer, answered=_fetch_answered),
     between_nodes(
-        "ListOffsets",
-        2,
+        Rpc(
+            name="ListOffsets",
+            asks=(
+                field("replica_id"),
+                field(
+                    "partitions",
+                    "topics",
+                    by_topic(_NAMED, "partitions", _INDEX, _CURRENT_EPOCH, field("timestamp")),
+                ),
+            ),
+            answers=(
+                field(
+                    "partitions",
+                    "topics",
+                    by_topic(
+                        _NAMED,
+                        "partitions",
+                        _INDEX,
+                        _ERROR,
+                        field("offset"),
+                        field("leader_epoch"),
+                        always(timestamp=-1),
+                    ),
+                ),
+            ),
+        ),
         (1, 7),
         _CLIENTS,
         request=ListOffsetsRequest,
-        asks=(
-            field("replica_id"),
-            field(
-                "partitions",
-                "topics",
-                by_topic(_NAMED, "partitions", _INDEX, _CURRENT_EPOCH, field("timestamp")),
-            ),
-        ),
         response=ListOffsetsResponse,
-        answers=(
-            field(
-                "partitions",
-                "topics",
-                by_topic(
-                    _NAMED,
-                    "partitions",
-                    _INDEX,
-                    _ERROR,
-                    field("offset"),
-                    field("leader_epoch"),
-                    always(timestamp=-1),
-                ),
-            ),
-        ),
     ),
     between_nodes(
-        "InitProducerId",
-        22,
+        INIT_PRODUCER_ID,
         (0, 4),
         _CLIENTS,
         request=InitProducerIdRequest,
-        asks=(field("transactional_id"),),
         response=InitProducerIdResponse,
-        answers=(_ERROR, field("producer_id"), field("producer_epoch")),
     ),
     between_nodes(
-        "OffsetForLeaderEpoch",
-        23,
+        Rpc(
+            name="OffsetForLeaderEpoch",
+            asks=(
+                field("replica_id", missing=-1),
+                field(
+                    "partitions",
+                    "topics",
+                    by_topic(
+                        _NAMED_TOPIC, "partitions", _NUMBER, _CURRENT_EPOCH, field("leader_epoch")
+                    ),
+                ),
+            ),
+            answers=(
+                field(
+                    "partitions",
+                    "topics",
+                    by_topic(
+                        _NAMED_TOPIC,
+                        "partitions",
+                        _NUMBER,
+                        _ERROR,
+                        field("leader_epoch"),
+                        field("end_offset"),
+                    ),
+                ),
+            ),
+        ),
         (2, 4),
         _CLIENTS,
         request=OffsetsForLeaderEpochRequest,
-        asks=(
-            field("replica_id", missing=-1),
-            field(
-                "partitions",
-                "topics",
-                by_topic(
-                    _NAMED_TOPIC, "partitions", _NUMBER, _CURRENT_EPOCH, field("leader_epoch")
-                ),
-            ),
-        ),
+        traffic=Traffic.REPLICATION,
         response=OffsetsForLeaderEpochResponse,
-        answers=(
-            field(
-                "partitions",
-                "topics",
-                by_topic(
-                    _NAMED_TOPIC,
-                    "partitions",
-                    _NUMBER,
-                    _ERROR,
-                    field("leader_epoch"),
-                    field("end_offset"),
-                ),
-            ),
-        ),
     ),
 )

@@ -12,11 +12,11 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any, Final
 
+from clusters.protocol.entities import Unreadable
 from clusters.protocol.message_decoder import DecodeError, Fields, decoder_of
 from clusters.protocol.message_definitions import Field, Message
 from clusters.protocol.message_encoder import encoder_of
 from clusters.reference.codec.definitions import always, field, message, since
-from clusters.reference.codec.entities import Unreadable
 
 __all__ = [
     "HEARTBEAT",

@@ -12,8 +12,8 @@ from dataclasses import replace
 from random import Random
 from typing import Any, Final
 
+from clusters.protocol.entities import Values
 from clusters.reference.codec.api import grouped
-from clusters.reference.codec.entities import Values
 from clusters.reference.nodes.errors import Error
 
 __all__ = ["FetchSessions", "FollowerSession", "OpenFetch"]

@@ -11,8 +11,8 @@ from dataclasses import fields
 from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
-from clusters.reference.codec.api import Api, Asked, Door, Labels, ms_of, ns_of
-from clusters.reference.codec.entities import Values
+from clusters.protocol.entities import Values
+from clusters.reference.codec.api import Labels, ms_of, ns_of
 from clusters.reference.codec.identifiers import id_of_uuid, uuid_of
 
 __all__ = [
@@ -28,7 +28,6 @@ __all__ = [
     "Layout",
     "Part",
     "always",
-    "between_nodes",
     "by_topic",
     "each",
     "field",
@@ -263,49 +262,3 @@ def by_topic(
         return list(topics.values())
 
     return Conversion(read, write)
-
-
-def between_nodes(
-    name: str,
-    key: int,
-    versions: tuple[int, int],
-    doors: tuple[Door, ...],
-    *,
-    request: type,
-    asks: tuple[Part, ...],
-    response: type,
-    answers: tuple[Part, ...],
-    asked_in: int | None = None,
-) -> Api:
-    """Return an API that nodes ask each other, of both messages and their parts.
-
-    A request with a field `version` is asked in that version, others in `asked_in` (default: the
-    highest). A response with a field `voter_id` has the id of the node that was asked in it.
-    """
-    asking, answering = Layout(*asks, into=request), Layout(*answers, into=response)
-    has_version = any(one.name == "version" for one in fields(request))
-    has_voter = any(one.name == "voter_id" for one in fields(response))
-
-    def asked(entity: Any, correlation: int, labels: Labels) -> Any:
-        version = {"version": int(entity.__version__)} if has_version else {}
-        return asking.read(entity, labels, {"correlation": correlation, **version})
-
-    def answer(message: Any, to: Asked) -> Values:
-        return answering.write(message, to.labels)
-
-    def answered(entity: Any, message: Any, node: int, labels: Labels) -> Any:
-        voter = {"voter_id": node} if has_voter else {}
-        return answering.read(entity, labels, {"correlation": message.correlation, **voter})
-
-    return Api(
-        name=name,
-        key=key,
-        kind=request.kind,  # type: ignore[attr-defined]  # of every request
-        versions=versions,
-        doors=doors,
-        asked=asked,
-        answer=answer,
-        ask=asking.write,
-        answered=answered,
-        asked_in=asked_in,
-    )

@@ -1,25 +1,27 @@
 """The requests of an operator: partitions, reassignments, elections, the state of the quorum."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any, Final
 
+from clusters.protocol.entities import Unreadable, Values
+from clusters.protocol.rpc import Rpc
+from clusters.protocol.rpcs.operators import ALTER_REASSIGNMENTS, ELECT_LEADERS
 from clusters.reference.codec.api import Api, Asked, Door, Labels
-from clusters.reference.codec.entities import Unreadable, Values
 from clusters.reference.codec.identifiers import METADATA_TOPIC
 from clusters.reference.codec.layout import (
     DURATION,
     ERROR,
     NAME,
     NUMBERS,
-    Conversion,
     always,
-    between_nodes,
     by_topic,
     each,
     field,
     nullable,
     number,
 )
+from clusters.reference.codec.tables import between_nodes
 from clusters.reference.nodes.errors import Error
 from clusters.reference.nodes.messages.control import (
     AlterReassignmentsRequest,
@@ -40,12 +42,8 @@ __all__ = ["OPERATOR_APIS"]
 _BOTH: Final = (Door.BROKER, Door.CONTROLLER)
 _TIMEOUT: Final = always(timeout=30_000)
 """In ms; the core has none."""
-_UNCLEAN: Final = 1
 _NS_OF_MS: Final = 1_000_000
 
-_ELECTION: Final = Conversion(
-    lambda kind, _: kind == _UNCLEAN, lambda unclean, _: _UNCLEAN if unclean else 0
-)
 _ERROR: Final = field("error", "error_code", ERROR)
 _WORDS: Final = field("words", "error_message", NAME)
 _TOPIC: Final = (field("topic", "name"),)
@@ -94,107 +92,73 @@ def _wall_ms(time_ns: int, asked: Asked) -> int:
 
 OPERATOR_APIS: Final = (
     between_nodes(
-        "CreatePartitions",
-        37,
+        Rpc(
+            name="CreatePartitions",
+            asks=(
+                field(
+                    "topics",
+                    way=each(
+                        field("name"),
+                        field("count"),
+                        field("assignment", "assignments", nullable(_ASSIGNMENTS)),
+                        into=NewPartitions,
+                    ),
+                ),
+                field("timeout_ns", "timeout", DURATION),
+                field("validate_only"),
+            ),
+            answers=(field("topics", "results", each(field("name"), _ERROR, _WORDS)),),
+        ),
         (0, 3),
         _BOTH,
         request=CreatePartitionsRequest,
-        asks=(
-            field(
-                "topics",
-                way=each(
-                    field("name"),
-                    field("count"),
-                    field("assignment", "assignments", nullable(_ASSIGNMENTS)),
-                    into=NewPartitions,
-                ),
-            ),
-            field("timeout_ns", "timeout", DURATION),
-            field("validate_only"),
-        ),
         response=CreatePartitionsResponse,
-        answers=(field("topics", "results", each(field("name"), _ERROR, _WORDS)),),
     ),
     between_nodes(
-        "AlterPartitionReassignments",
-        45,
+        replace(ALTER_REASSIGNMENTS, asks=(_TIMEOUT, *ALTER_REASSIGNMENTS.asks)),
         (0, 0),
         _BOTH,
         request=AlterReassignmentsRequest,
-        asks=(
-            _TIMEOUT,
-            field(
-                "moves",
-                "topics",
-                by_topic(_TOPIC, "partitions", _INDEX, field("replicas", way=nullable(NUMBERS))),
-            ),
-        ),
         response=AlterReassignmentsResponse,
-        answers=(
-            _ERROR,
-            field("moves", "responses", by_topic(_TOPIC, "partitions", _INDEX, _ERROR, _WORDS)),
-        ),
     ),
     between_nodes(
-        "ListPartitionReassignments",
-        46,
+        Rpc(
+            name="ListPartitionReassignments",
+            asks=(
+                _TIMEOUT,
+                field(
+                    "partitions",
+                    "topics",
+                    nullable(by_topic(_TOPIC, "partition_indexes", number("partition"))),
+                ),
+            ),
+            answers=(
+                _ERROR,
+                field(
+                    "partitions",
+                    "topics",
+                    by_topic(
+                        _TOPIC,
+                        "partitions",
+                        _INDEX,
+                        _REPLICAS,
+                        field("adding", "adding_replicas", NUMBERS),
+                        field("removing", "removing_replicas", NUMBERS),
+                    ),
+                ),
+            ),
+        ),
         (0, 0),
         _BOTH,
         request=ListReassignmentsRequest,
-        asks=(
-            _TIMEOUT,
-            field(
-                "partitions",
-                "topics",
-                nullable(by_topic(_TOPIC, "partition_indexes", number("partition"))),
-            ),
-        ),
         response=ListReassignmentsResponse,
-        answers=(
-            _ERROR,
-            field(
-                "partitions",
-                "topics",
-                by_topic(
-                    _TOPIC,
-                    "partitions",
-                    _INDEX,
-                    _REPLICAS,
-                    field("adding", "adding_replicas", NUMBERS),
-                    field("removing", "removing_replicas", NUMBERS),
-                ),
-            ),
-        ),
     ),
     between_nodes(
-        "ElectLeaders",
-        43,
+        replace(ELECT_LEADERS, asks=(_TIMEOUT, *ELECT_LEADERS.asks)),
         (1, 2),
         _BOTH,
         request=ElectLeadersRequest,
-        asks=(
-            _TIMEOUT,
-            field("unclean", "election_type", _ELECTION),
-            field(
-                "partitions",
-                "topic_partitions",
-                nullable(by_topic((field("topic"),), "partitions", number("partition"))),
-            ),
-        ),
         response=ElectLeadersResponse,
-        answers=(
-            _ERROR,
-            field(
-                "partitions",
-                "replica_election_results",
-                by_topic(
-                    (field("topic"),),
-                    "partition_result",
-                    field("partition", "partition_id"),
-                    _ERROR,
-                ),
-            ),
-        ),
     ),
     Api(
         name="DescribeQuorum",

@@ -3,8 +3,9 @@
 from dataclasses import replace
 from typing import Any, Final
 
+from clusters.protocol.entities import Unreadable, Values
+from clusters.protocol.rpc import Rpc
 from clusters.reference.codec.api import Asked, Door, Labels
-from clusters.reference.codec.entities import Unreadable, Values
 from clusters.reference.codec.identifiers import id_of_uuid
 from clusters.reference.codec.layout import (
     DURATION,
@@ -14,12 +15,12 @@ from clusters.reference.codec.layout import (
     Conversion,
     Part,
     always,
-    between_nodes,
     by_topic,
     each,
     field,
     read_only,
 )
+from clusters.reference.codec.tables import between_nodes
 from clusters.reference.nodes.errors import Error
 from clusters.reference.nodes.messages.control import (
     AlterConfigsRequest,
@@ -90,86 +91,93 @@ _SETTINGS: Final = Conversion(
 )
 
 _CREATE_TOPICS: Final = between_nodes(
-    "CreateTopics",
-    19,
+    Rpc(
+        name="CreateTopics",
+        asks=(
+            field(
+                "topics",
+                way=each(
+                    field("name"),
+                    field("partitions", "num_partitions"),
+                    field("replication_factor"),
+                    Part(("assignment",), _read_assignment, _write_assignment),
+                    field("settings", "configs", _SETTINGS),
+                    into=NewTopic,
+                ),
+            ),
+            field("timeout_ns", "timeout", DURATION),
+            field("validate_only"),
+        ),
+        answers=(
+            field(
+                "topics",
+                way=each(*_NAMED, _ERROR, _WORDS, always(num_partitions=-1, replication_factor=-1)),
+            ),
+        ),
+    ),
     (2, 7),
     _BOTH,
     request=CreateTopicsRequest,
-    asks=(
-        field(
-            "topics",
-            way=each(
-                field("name"),
-                field("partitions", "num_partitions"),
-                field("replication_factor"),
-                Part(("assignment",), _read_assignment, _write_assignment),
-                field("settings", "configs", _SETTINGS),
-                into=NewTopic,
-            ),
-        ),
-        field("timeout_ns", "timeout", DURATION),
-        field("validate_only"),
-    ),
     response=CreateTopicsResponse,
-    answers=(
-        field(
-            "topics",
-            way=each(*_NAMED, _ERROR, _WORDS, always(num_partitions=-1, replication_factor=-1)),
-        ),
-    ),
 )
 _DELETE_TOPICS: Final = between_nodes(
-    "DeleteTopics",
-    20,
+    Rpc(
+        name="DeleteTopics",
+        asks=(
+            Part(("topics",), _read_topics, field("topics", way=each(*_NAMED)).write),
+            field("timeout_ns", "timeout", DURATION),
+        ),
+        answers=(field("topics", "responses", each(*_NAMED, _ERROR)),),
+    ),
     (1, 6),
     _BOTH,
     request=DeleteTopicsRequest,
-    asks=(
-        Part(("topics",), _read_topics, field("topics", way=each(*_NAMED)).write),
-        field("timeout_ns", "timeout", DURATION),
-    ),
     response=DeleteTopicsResponse,
-    answers=(field("topics", "responses", each(*_NAMED, _ERROR)),),
 )
 _ALTER_CONFIGS: Final = between_nodes(
-    "IncrementalAlterConfigs",
-    44,
+    Rpc(
+        name="IncrementalAlterConfigs",
+        asks=(
+            field(
+                "changes",
+                "resources",
+                by_topic(
+                    _RESOURCE,
+                    "configs",
+                    field("name"),
+                    Part(("value",), _read_change, _write_change),
+                ),
+            ),
+            field("validate_only"),
+        ),
+        answers=(field("resources", "responses", each(*_RESOURCE, _ERROR, _WORDS)),),
+    ),
     (0, 1),
     _BOTH,
     request=AlterConfigsRequest,
-    asks=(
-        field(
-            "changes",
-            "resources",
-            by_topic(
-                _RESOURCE, "configs", field("name"), Part(("value",), _read_change, _write_change)
-            ),
-        ),
-        field("validate_only"),
-    ),
     response=AlterConfigsResponse,
-    answers=(field("resources", "responses", each(*_RESOURCE, _ERROR, _WORDS)),),
 )
 _FEATURES: Final = between_nodes(
-    "UpdateFeatures",
-    57,
+    Rpc(
+        name="UpdateFeatures",
+        asks=(
+            always(timeout=_FORWARD_TIMEOUT_MS),
+            field(
+                "updates",
+                "feature_updates",
+                each(field("feature"), field("level", "max_version_level"), always(upgrade_type=1)),
+            ),
+        ),
+        answers=(
+            _ERROR,
+            _WORDS,
+            read_only("error", _first_error),
+        ),
+    ),
     (0, 1),
     _BOTH,
     request=UpdateFeaturesRequest,
-    asks=(
-        always(timeout=_FORWARD_TIMEOUT_MS),
-        field(
-            "updates",
-            "feature_updates",
-            each(field("feature"), field("level", "max_version_level"), always(upgrade_type=1)),
-        ),
-    ),
     response=UpdateFeaturesResponse,
-    answers=(
-        _ERROR,
-        _WORDS,
-        read_only("error", _first_error),
-    ),
 )
 
 

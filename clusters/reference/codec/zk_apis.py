@@ -6,12 +6,16 @@ as the draft "Controller heartbeats" says.
 
 from typing import Final
 
-from clusters.reference.codec.api import Door
+from clusters.protocol.rpcs.brokers import (
+    CONTROLLED_SHUTDOWN,
+    ISR_CHANGE,
+    METADATA_HEARTBEAT,
+)
+from clusters.reference.codec.api import Door, Traffic
 from clusters.reference.codec.client_apis import CLIENT_APIS
 from clusters.reference.codec.data_apis import DATA_APIS
-from clusters.reference.codec.keys import GIVEN_UP, OF_DRAFT
-from clusters.reference.codec.layout import ERROR, NUMBERS, between_nodes, each, field
 from clusters.reference.codec.operator_apis import OPERATOR_APIS
+from clusters.reference.codec.tables import between_nodes
 from clusters.reference.codec.write_apis import WRITE_APIS
 from clusters.reference.codec.zk_controller_apis import ZK_CONTROLLER_APIS
 from clusters.reference.nodes.messages.control import UpdateFeaturesRequest
@@ -29,70 +33,31 @@ __all__ = ["ZK_APIS", "ZK_BROKER_APIS"]
 
 _DOORS: Final = (Door.BROKER,)
 _CONTROLLED_SHUTDOWN: Final = 3
-_BROKER: Final = field("broker_id")
-_INCARNATION: Final = field("incarnation_id")
-_CHANGES: Final = each(
-    field("partition", "partition_index"),
-    field("leader_epoch"),
-    field("isr", "isr_nodes", NUMBERS),
-    field("incarnations", way=NUMBERS, missing=()),
-    into=IsrChange,
-)
 _OF_BROKERS: Final = (
     between_nodes(
-        "ControlledShutdown",
-        GIVEN_UP["ControlledShutdown"],
+        CONTROLLED_SHUTDOWN,
         (_CONTROLLED_SHUTDOWN, _CONTROLLED_SHUTDOWN),
         _DOORS,
         request=ControlledShutdownRequest,
-        asks=(_BROKER, field("broker_epoch")),
         response=ControlledShutdownResponse,
-        answers=(
-            field("error", "error_code", ERROR),
-            field(
-                "remaining",
-                "remaining_partitions",
-                each(field("topic", "topic_name"), field("partition", "partition_index")),
-            ),
-        ),
+        traffic=Traffic.HEARTBEATS,
     ),
     between_nodes(
-        "MetadataHeartbeat",
-        OF_DRAFT["MetadataHeartbeat"],
+        METADATA_HEARTBEAT,
         (0, 0),
         _DOORS,
         request=MetadataHeartbeatRequest,
-        asks=(_BROKER, _INCARNATION, field("target_state")),
         response=MetadataHeartbeatResponse,
-        answers=(
-            field("error", "error_code"),
-            field("error_message", "error_string"),
-            field("current_state"),
-        ),
+        traffic=Traffic.HEARTBEATS,
     ),
     between_nodes(
-        "IsrChange",
-        OF_DRAFT["IsrChange"],
+        ISR_CHANGE,
         (0, 1),
         _DOORS,
         request=IsrChangeRequest,
-        asks=(
-            _BROKER,
-            _INCARNATION,
-            field(
-                "topics",
-                way=each(field("topic", "topic_name"), field("changes", "partitions", _CHANGES)),
-            ),
-        ),
         response=IsrChangeResponse,
-        answers=(
-            field("error", "top_level_error_code"),
-            field("error_message", "top_level_error_message"),
-            field(
-                "results",
-                way=each(field("error", "error_code"), field("words", "error_message")),
-            ),
-        ),
+        into={"changes": IsrChange},
+        traffic=Traffic.ISR_CHANGE,
     ),
 )
 ZK_BROKER_APIS: Final = (*ZK_CONTROLLER_APIS, *_OF_BROKERS)

@@ -164,12 +164,6 @@ class BrokerNode:
         """The metadata that clients see."""
         return self.visibility.image
 
-    def fetched_epoch(self, key: PartitionKey, follower: int) -> int:
-        """The broker epoch in the last fetch of a follower that this leader saw; -1: unknown."""
-        leader = self.replicas.leaders.get(key)
-        remote = None if leader is None else leader.remotes.get(follower)
-        return -1 if remote is None else remote.broker_epoch
-
     def handle(self, now: int, source: int, kind: int, message: Any, effects: Effects) -> None:
         """Take one event; append what is to be done to `effects`."""
         if now >= self.life.serves_until_ns > 0:

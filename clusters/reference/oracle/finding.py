@@ -41,6 +41,3 @@ class Nodes(Protocol):
 
     def incarnation(self, node: int) -> int:
         """The incarnation id of the process that runs as this node; -1: none does."""
-
-    def fetched_epoch(self, node: int, key: PartitionKey, follower: int) -> int:
-        """The broker epoch in the last fetch of a follower that this leader saw; -1: unknown."""

@@ -39,11 +39,6 @@ class Insides(Nodes):
         broker = self._hosts[node].node
         return -1 if broker is None else broker.situation.incarnation_id  # type: ignore[attr-defined]  # a broker
 
-    def fetched_epoch(self, node: int, key: PartitionKey, follower: int) -> int:
-        """The broker epoch in the last fetch of a follower that this leader saw; -1: unknown."""
-        broker = self._hosts[node].node
-        return -1 if broker is None else broker.fetched_epoch(key, follower)  # type: ignore[attr-defined]  # a broker
-
     def _touching(self, node: int, name: LogName, start: int, end: int) -> Sequence[Any]:
         """Looked for from the end: what is asked for is nearly always the newest."""
         batches = self._hosts[node].disk.batches(name)
@@ -63,11 +58,6 @@ class ZkInsides(Insides):
         """The broker epoch that a running broker takes for its own; -1: it is down, or has none."""
         broker = self._broker(node)
         return -1 if broker is None else int(broker.situation.broker_epoch)
-
-    def fetched_epoch(self, node: int, key: PartitionKey, follower: int) -> int:
-        """The broker epoch in the last fetch of a follower that this leader saw; -1: unknown."""
-        broker = self._broker(node)
-        return -1 if broker is None else int(broker.fetched_epoch(key, follower))
 
     def speaks(self, node: int) -> bool:
         """Return whether a broker that runs has a protocol with heartbeats."""

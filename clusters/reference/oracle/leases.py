@@ -212,18 +212,24 @@ class Leases:
                 ),
             )
 
-    def proposed(self, node: int, request: AlterPartitionRequest) -> None:
-        """A leader proposes ISRs: what it judges each member by is remembered."""
-        for item in request.items:
-            judged = _Judged(
-                item.isr,
-                item.partition_epoch,
-                tuple(self._judged_epoch(node, item.key, member) for member in item.isr),
-            )
-            known = self._judged.setdefault(item.key, [])
-            if judged not in known:
-                known.append(judged)
-                del known[:-16]
+    def proposed(
+        self,
+        node: int,
+        key: PartitionKey,
+        isr: tuple[int, ...],
+        partition_epoch: int,
+        fetched: tuple[int, ...],
+    ) -> None:
+        """A leader wants an ISR: what it judges each member by is remembered."""
+        epochs = (
+            self._judged_epoch(node, member, epoch)
+            for member, epoch in zip(isr, fetched, strict=True)
+        )
+        judged = _Judged(isr, partition_epoch, tuple(epochs))
+        known = self._judged.setdefault(key, [])
+        if judged not in known:
+            known.append(judged)
+            del known[:-16]
 
     def proposal_taken(self, node: int, source: int, request: AlterPartitionRequest) -> None:
         """A controller gets a proposal."""
@@ -314,10 +320,9 @@ class Leases:
                 ),
             )
 
-    def _judged_epoch(self, node: int, key: PartitionKey, member: int) -> int:
+    def _judged_epoch(self, node: int, member: int, fetched: int) -> int:
         """The epoch of the fetches that the leader saw; below version 15 the one registered now."""
         if member == node:
             return -1
-        fetched = self.nodes.fetched_epoch(node, key, member)
         broker = self.decided.brokers.get(member)
         return fetched if fetched >= 0 or broker is None else broker.broker_epoch

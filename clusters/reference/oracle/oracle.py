@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from clusters.node_port import notes
 from clusters.node_port.storage import PartitionKey
+from clusters.reference.nodes.messages import client, control, data
 from clusters.reference.oracle.decided import Decided, Problem
 from clusters.reference.oracle.finding import Finding, Nodes
 from clusters.reference.oracle.kept import Kept
@@ -19,15 +20,18 @@ from clusters.reference.oracle.shown import Shown
 
 __all__ = ["DELIVERED", "SENT", "Oracle"]
 
-_REGISTER: Final = 20
-_REGISTERED: Final = 21
-_HEARTBEAT: Final = 22
-_HEARTBEAT_ANSWER: Final = 23
-_ALTER: Final = 24
-_ALTER_ANSWER: Final = 25
-_FETCHED: Final = 51
-_API_VERSIONS: Final = 65
-_SERVED: Final = frozenset({_FETCHED, 53, 55, 61, 63, _API_VERSIONS, 67, 69, 71, 79})
+_REGISTER: Final = control.BrokerRegistrationRequest.kind
+_REGISTERED: Final = control.BrokerRegistrationResponse.kind
+_HEARTBEAT: Final = control.BrokerHeartbeatRequest.kind
+_HEARTBEAT_ANSWER: Final = control.BrokerHeartbeatResponse.kind
+_ALTER: Final = control.AlterPartitionRequest.kind
+_ALTER_ANSWER: Final = control.AlterPartitionResponse.kind
+_API_VERSIONS: Final = client.ApiVersionsResponse.kind
+_SERVED: Final = client.ANSWERS | {
+    data.FetchResponse.kind,
+    data.ProduceResponse.kind,
+    data.ListOffsetsResponse.kind,
+}
 """Responses of brokers. Those to fetches count where a client asked."""
 
 SENT: Final = frozenset({_REGISTER, _HEARTBEAT, _HEARTBEAT_ANSWER, _ALTER, _ALTER_ANSWER}) | _SERVED
@@ -94,7 +98,6 @@ class Oracle:
         elif kind == _HEARTBEAT_ANSWER:
             self._add(now, source, self.leases.heartbeat_answered(source, target, message))
         elif kind == _ALTER:
-            self.leases.proposed(source, message)
             self._add(now, source, self.kept.proposed(source, message))
         elif kind == _ALTER_ANSWER:
             self._add(now, source, self.leases.proposal_answered(source, target, message))
@@ -117,6 +120,8 @@ class Oracle:
             self._add(now, node, self.kept.leads(node, note[2], note[3]))
         elif subject == notes.TRUNCATED:
             self._add(now, node, self.kept.truncated(node, note[2]))
+        elif subject == notes.PROPOSED:
+            self.leases.proposed(node, *note[2:6])
         elif subject == notes.READ_BEGAN:
             self.shown.read_began(node, note[2])
         elif subject == notes.READ_METADATA:

@@ -10,23 +10,32 @@ from typing import Any, Final
 
 from clusters.node_port import notes
 from clusters.node_port.storage import PartitionKey
+from clusters.reference.nodes.messages import client, data
 from clusters.reference.oracle.contact import Contact
 from clusters.reference.oracle.decided import Problem
 from clusters.reference.oracle.finding import Finding, Nodes
 from clusters.reference.oracle.kept import Kept
 from clusters.reference.oracle.znodes import ZnodeDecisions
+from clusters.reference.zk import messages as zk
 
 __all__ = ["ZK_DELIVERED", "ZK_SENT", "ZkOracle"]
 
-_HEARTBEAT: Final = 88
-_HEARTBEAT_ANSWER: Final = 89
-_CHANGE: Final = 90
-_CHANGE_ANSWER: Final = 91
-_TOLD: Final = frozenset({80, 82, 84})
-_SHOWN: Final = 85
-"""The answer to an UpdateMetadata."""
-_TOLD_ANSWERS: Final = frozenset({81, 83, _SHOWN})
-_SERVED: Final = frozenset({55, 61, 63, 65, 67, 69, 71, 79})
+_HEARTBEAT: Final = zk.MetadataHeartbeatRequest.kind
+_HEARTBEAT_ANSWER: Final = zk.MetadataHeartbeatResponse.kind
+_CHANGE: Final = zk.IsrChangeRequest.kind
+_CHANGE_ANSWER: Final = zk.IsrChangeResponse.kind
+_TOLD: Final = frozenset(
+    {
+        zk.LeaderAndIsrRequest.kind,
+        zk.StopReplicaRequest.kind,
+        zk.UpdateMetadataRequest.kind,
+    }
+)
+_SHOWN: Final = zk.UpdateMetadataResponse.kind
+_TOLD_ANSWERS: Final = frozenset(
+    {zk.LeaderAndIsrResponse.kind, zk.StopReplicaResponse.kind, _SHOWN}
+)
+_SERVED: Final = client.ANSWERS | {data.ListOffsetsResponse.kind}
 """Responses of brokers to what is answered at once: what was under way is completed (Z08)."""
 
 ZK_SENT: Final = (

@@ -11,10 +11,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from clusters.protocol.entities import Unreadable
 from clusters.protocol.framing import FrameBuffer, FrameError
 from clusters.reference.codec.api import Door
 from clusters.reference.codec.codec import Codec, Incoming
-from clusters.reference.codec.entities import Unreadable
 
 __all__ = ["Connections"]
 

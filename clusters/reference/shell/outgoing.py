@@ -16,12 +16,11 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
+from clusters.protocol.entities import Unreadable
 from clusters.protocol.framing import FrameBuffer, FrameError
+from clusters.reference.codec.api import Traffic
 from clusters.reference.codec.codec import Codec, correlation_of
-from clusters.reference.codec.entities import Unreadable
 from clusters.reference.codec.fetch_sessions import FollowerSession
-from clusters.reference.nodes.messages import control, data
-from clusters.reference.traffic import Traffic, traffic_of
 
 __all__ = ["OutgoingConnections", "OutgoingPort"]
 
@@ -32,13 +31,6 @@ _UNSENT: Final = -1
 """The version of what waits for the answer to that."""
 
 Address = tuple[str, int]
-
-
-_NEGOTIATED: Final = {
-    Traffic.ALTER_PARTITION: control.AlterPartitionRequest.kind,
-    Traffic.REPLICATION: data.FetchRequest.kind,
-}
-"""The requests whose versions are asked for before anything else, by their traffic."""
 
 
 @dataclass(slots=True)
@@ -78,7 +70,7 @@ class OutgoingConnections:
 
     def send(self, node: int, request: Any) -> None:
         """Ask another node; its answer, or the request itself, comes back later."""
-        traffic = traffic_of(request.kind)
+        traffic = self._surroundings.codec.traffic_of(request.kind)
         link = self._links.get((node, traffic))
         if link is not None and traffic != Traffic.FORWARDED and link.waits_for(request.kind):
             link.give_up()
@@ -115,7 +107,8 @@ class _Link(asyncio.Protocol):
         self._unsent: list[bytes] = []
         self._incoming = FrameBuffer()
         self._transport: asyncio.Transport | None = None
-        self._negotiates = traffic in _NEGOTIATED
+        self._negotiated = surroundings.codec.negotiated(traffic)
+        self._negotiates = self._negotiated is not None
         """True if what the node offers is not known yet, and has to be."""
         self._highest: int | None = None
         self._session = FollowerSession() if traffic == Traffic.REPLICATION else None
@@ -220,8 +213,8 @@ class _Link(asyncio.Protocol):
 
     def _offered(self, frame: bytes) -> None:
         """The node says what it offers: what has waited for that is asked."""
-        kind = _NEGOTIATED[self._traffic]
-        self._highest = self._surroundings.codec.highest_offered(frame, kind)
+        assert self._negotiated is not None
+        self._highest = self._surroundings.codec.highest_offered(frame, self._negotiated)
         self._negotiates = False
         for correlation_id in list(self._asked):
             self._write(correlation_id)

@@ -46,7 +46,7 @@ from clusters.node_port.effects import (
 )
 from clusters.node_port.storage import META_PROPERTIES
 from clusters.node_port.zookeeper import ZOOKEEPER
-from clusters.reference.codec.api import Door
+from clusters.reference.codec.api import Door, Traffic
 from clusters.reference.codec.codec import Codec, kraft_apis
 from clusters.reference.codec.fetch_sessions import FetchSessions
 from clusters.reference.codec.metadata_log import SnapshotBytes
@@ -61,7 +61,6 @@ from clusters.reference.shell.node_settings import ProcessSettings
 from clusters.reference.shell.outgoing import Address, OutgoingConnections, OutgoingPort
 from clusters.reference.shell.process_log import said_of, say
 from clusters.reference.shell.zookeeper import ZooKeeper
-from clusters.reference.traffic import Traffic
 from clusters.reference.zk.configuration import ZkConfiguration
 from clusters.reference.zk.rules import ZkRules
 from history.failure import HarnessError

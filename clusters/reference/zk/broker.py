@@ -31,7 +31,6 @@ from clusters.node_port.storage import (
     META_PROPERTIES,
     Contents,
     MetaProperties,
-    PartitionKey,
 )
 from clusters.node_port.zookeeper import SessionEvent, WatchEvent, ZkResponse
 from clusters.reference.nodes.configuration import MS
@@ -154,12 +153,6 @@ class ZkBrokerNode:
     def leads_for_others(self) -> bool:
         """Return whether it leads a partition that another member of its ISR could lead."""
         return any(len(leader.isr) > 1 for leader in self.replicas.leaders.values())
-
-    def fetched_epoch(self, key: PartitionKey, follower: int) -> int:
-        """The broker epoch in the last fetch of a follower that this leader saw; -1: unknown."""
-        leader = self.replicas.leaders.get(key)
-        remote = None if leader is None else leader.remotes.get(follower)
-        return -1 if remote is None else remote.broker_epoch
 
     def handle(self, now: int, source: int, kind: int, message: Any, effects: Effects) -> None:
         """Take one event; append what is to be done to `effects`."""

@@ -14,6 +14,7 @@ from typing import Final, Protocol
 
 from clusters.node_port.effects import NOTE, SEND, Effects
 from clusters.node_port.notes import BROKER_STATE, FENCED_SELF
+from clusters.protocol.controlled_states import ControlledState
 from clusters.reference.nodes.errors import Error
 from clusters.reference.nodes.heartbeats import Cadence
 from clusters.reference.nodes.states import BrokerState
@@ -25,7 +26,6 @@ from clusters.reference.zk.messages import (
     MetadataHeartbeatResponse,
 )
 from clusters.reference.zk.situation import ZkSituation
-from clusters.reference.zk.states import ControlledState
 
 __all__ = ["ZkLifeCycle", "ZkLifeCyclePort"]
 

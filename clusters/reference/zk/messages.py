@@ -89,7 +89,7 @@ class LeaderAndIsrRequest:
 class LeaderAndIsrResponse:
     """(key, error) for each partition, unless `error` concerns all."""
 
-    kind: ClassVar[int] = 81
+    kind: ClassVar[int] = LeaderAndIsrRequest.kind + 1
     correlation: int
     error: int
     partitions: tuple[tuple[PartitionKey, int], ...]
@@ -122,7 +122,7 @@ class StopReplicaRequest:
 class StopReplicaResponse:
     """(topic, partition, error) for each, unless `error` concerns all."""
 
-    kind: ClassVar[int] = 83
+    kind: ClassVar[int] = StopReplicaRequest.kind + 1
     correlation: int
     error: int
     partitions: tuple[tuple[str, int, int], ...]
@@ -147,7 +147,7 @@ class UpdateMetadataRequest:
 class UpdateMetadataResponse:
     """Taken, or why not."""
 
-    kind: ClassVar[int] = 85
+    kind: ClassVar[int] = UpdateMetadataRequest.kind + 1
     correlation: int
     error: int
 
@@ -166,7 +166,7 @@ class ControlledShutdownRequest:
 class ControlledShutdownResponse:
     """(topic, partition) of what it still leads; it may end when there is nothing."""
 
-    kind: ClassVar[int] = 87
+    kind: ClassVar[int] = ControlledShutdownRequest.kind + 1
     correlation: int
     error: int
     remaining: tuple[tuple[str, int], ...]
@@ -187,7 +187,7 @@ class MetadataHeartbeatRequest:
 class MetadataHeartbeatResponse:
     """The state that the broker has to be in."""
 
-    kind: ClassVar[int] = 89
+    kind: ClassVar[int] = MetadataHeartbeatRequest.kind + 1
     correlation: int
     error: int
     error_message: str | None
@@ -222,7 +222,7 @@ class IsrChangeRequest:
 class IsrChangeResponse:
     """(error, message) for each partition in the request's order, unless `error` concerns all."""
 
-    kind: ClassVar[int] = 91
+    kind: ClassVar[int] = IsrChangeRequest.kind + 1
     correlation: int
     error: int
     error_message: str | None

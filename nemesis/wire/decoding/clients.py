@@ -7,9 +7,15 @@ their coordinators and to partition leaders. ApiVersions and Produce are here, t
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from clusters.protocol.columns import (
+    Parts,
+    carried,
+    error_name,
+    failed,
+    partition_items,
+    topic_columns,
+)
 from nemesis.wire.apis import api_name
-from nemesis.wire.decoding.columns import Parts, carried, failed, partition_items, topic_columns
-from nemesis.wire.error_codes import error_name
 from nemesis.wire.rules import Direction
 
 __all__ = ["EXTRACTORS"]
@@ -62,41 +68,6 @@ def _delete_topics_request(request: Any) -> Parts:
     return {}, [topic_columns(topic) for topic in request.topics]
 
 
-def _reassign_request(request: Any) -> Parts:
-    items = [
-        {**where, "detail": _replicas(partition.replicas)}
-        for where, partition in partition_items(request.topics)
-    ]
-    return {}, items
-
-
-def _replicas(replicas: Any) -> str:
-    return "cancel" if replicas is None else f"replicas {list(map(int, replicas))}"
-
-
-def _reassign_response(response: Any) -> Parts:
-    items = [
-        {**where, **failed(partition), "detail": partition.error_message}
-        for where, partition in partition_items(response.responses)
-    ]
-    return failed(response), items
-
-
-def _elect_request(request: Any) -> Parts:
-    unclean = getattr(request, "election_type", 0) == 1
-    items = [where for where, _ in partition_items(request.topic_partitions or ())]
-    return {"detail": "unclean" if unclean else "preferred"}, items
-
-
-def _elect_response(response: Any) -> Parts:
-    results = response.replica_election_results
-    items = [
-        {**where, **failed(partition), "detail": partition.error_message}
-        for where, partition in partition_items(results, field="partition_result")
-    ]
-    return failed(response) if hasattr(response, "error_code") else {}, items
-
-
 def _features_request(request: Any) -> Parts:
     updates = [f"{one.feature} to {one.max_version_level}" for one in request.feature_updates]
     return {"detail": ", ".join(updates)}, ()
@@ -117,17 +88,6 @@ def _envelope_request(request: Any) -> Parts:
 
 def _failed(response: Any) -> Parts:
     return failed(response), ()
-
-
-def _init_request(request: Any) -> Parts:
-    columns = {"transactional_id": request.transactional_id}
-    if hasattr(request, "producer_id"):
-        columns |= _producer(request)
-    return columns, ()
-
-
-def _init_response(response: Any) -> Parts:
-    return {**failed(response), **_producer(response)}, ()
 
 
 def _add_request(request: Any) -> Parts:
@@ -233,16 +193,10 @@ EXTRACTORS: Final[Mapping[tuple[str, Direction], Callable[[Any], Parts]]] = {
     ("CreateTopics", Direction.RESPONSE): _topics_response,
     ("DeleteTopics", Direction.REQUEST): _delete_topics_request,
     ("DeleteTopics", Direction.RESPONSE): _topics_response,
-    ("AlterPartitionReassignments", Direction.REQUEST): _reassign_request,
-    ("AlterPartitionReassignments", Direction.RESPONSE): _reassign_response,
-    ("ElectLeaders", Direction.REQUEST): _elect_request,
-    ("ElectLeaders", Direction.RESPONSE): _elect_response,
     ("UpdateFeatures", Direction.REQUEST): _features_request,
     ("UpdateFeatures", Direction.RESPONSE): _features_response,
     ("Envelope", Direction.REQUEST): _envelope_request,
     ("Envelope", Direction.RESPONSE): _failed,
-    ("InitProducerId", Direction.REQUEST): _init_request,
-    ("InitProducerId", Direction.RESPONSE): _init_response,
     ("AddPartitionsToTxn", Direction.REQUEST): _add_request,
     ("AddPartitionsToTxn", Direction.RESPONSE): _add_response,
     ("EndTxn", Direction.REQUEST): _end_request,

@@ -8,35 +8,28 @@ not know, a field of a later release, nonsense) has a header alone, and a `detai
 import struct
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache
 from typing import Any, Final, Protocol
 
-from kio.index import UnknownAPIKey, UnknownEntity, load_request_schema, load_response_schema
-from kio.serial import entity_reader
-
+from clusters.protocol.columns import Parts
+from clusters.protocol.entities import Unreadable, read, request_type, response_type
 from clusters.protocol.jute import JuteError
-from clusters.reference.codec.defined_entities import (
-    defined_request,
-    defined_response,
-    defined_versions,
-)
-from clusters.reference.codec.entities import Unreadable as NotOfDialect
-from nemesis.wire.apis import API_KEYS, API_VERSIONS
+from clusters.protocol.rpcs.every import EVERY_RPC
+from nemesis.wire.apis import API_KEYS, API_VERSIONS, FETCH
 from nemesis.wire.decoding import (
     brokers,
     clients,
     quorum,
     reference,
 )
-from nemesis.wire.decoding.columns import Parts
+from nemesis.wire.decoding.tables import extractors
 from nemesis.wire.frames import Header
 from nemesis.wire.rules import Direction
 from nemesis.wire.zookeeper.columns import content
 from nemesis.wire.zookeeper.messages import KEY_MIN, KEYS
 
 __all__ = [
+    "TAPED",
     "Decoded",
-    "UnreadableFrame",
     "decoded",
     "entity_of",
     "entity_type",
@@ -66,15 +59,12 @@ class Decoded:
         return tuple({**self.columns, **item} for item in self.items or ({},))
 
 
-class UnreadableFrame(Exception):  # noqa: N818 -- an outcome with a name, not a failure
-    """The frame cannot be decoded; the message says why."""
-
-
 class _Extractor(Protocol):
     def __call__(self, entity: Any, /) -> Parts: ...
 
 
 _EXTRACTORS: Final[Mapping[tuple[str, Direction], _Extractor]] = {
+    **extractors(EVERY_RPC),
     **brokers.EXTRACTORS,
     **quorum.EXTRACTORS,
     **clients.EXTRACTORS,
@@ -82,6 +72,8 @@ _EXTRACTORS: Final[Mapping[tuple[str, Direction], _Extractor]] = {
 _BY_KEY: Final = {
     (API_KEYS[name], direction): extract for (name, direction), extract in _EXTRACTORS.items()
 }
+TAPED: Final = frozenset(key for key, _ in _BY_KEY) - {FETCH, API_KEYS["Produce"]}
+"""The APIs whose every frame is on the tape: all that are read, but for data."""
 
 
 def is_read(api: str) -> bool:
@@ -99,7 +91,7 @@ def decoded(header: Header, direction: Direction, data: bytes) -> Decoded:
         return _decoded_dialect(header, direction, data)
     try:
         return extracted(header.api_key, direction, lambda: entity_of(header, direction, data))
-    except UnreadableFrame as error:
+    except Unreadable as error:
         return Decoded({"detail": f"not decoded: {error}"})
 
 
@@ -124,41 +116,23 @@ def _decoded_zookeeper(header: Header, direction: Direction, data: bytes) -> Dec
 def _decoded_dialect(header: Header, direction: Direction, data: bytes) -> Decoded:
     try:
         columns, items = reference.parts(header, direction, data)
-    except NotOfDialect as error:
+    except Unreadable as error:
         return Decoded({"detail": f"not decoded: {error}"})
     return Decoded(columns, tuple(items))
 
 
 def entity_of(header: Header, direction: Direction, data: bytes) -> Any:
     """Return the frame's message as a kio entity; raise Unreadable if it cannot be decoded."""
-    try:
-        read_header, read = _readers(header.api_key, header.api_version, direction)
-        _, size = read_header(data, _LENGTH_BYTES)
-        entity, _ = read(data, _LENGTH_BYTES + size)
-    except (UnknownAPIKey, UnknownEntity) as error:
-        raise UnreadableFrame(str(error)) from error
-    # kio raises what its readers happen to run into: SerialError, ValueError, OverflowError, …
-    except Exception as error:
-        raise UnreadableFrame(f"{type(error).__name__}: {error}") from error
-    return entity
+    kind = entity_type(header.api_key, header.api_version, direction)
+    return read(kind, data, at=_LENGTH_BYTES)
 
 
 def entity_type(api_key: int, api_version: int, direction: Direction) -> Any:
-    """Return the class of a message; raise UnknownAPIKey or UnknownEntity."""
-    is_defined = api_version in defined_versions(api_key)
-    if direction is Direction.REQUEST:
-        return (defined_request if is_defined else load_request_schema)(api_key, api_version)
-    return (defined_response if is_defined else load_response_schema)(api_key, api_version)
+    """Return the class of a message; raise Unreadable if there is none."""
+    of = request_type if direction is Direction.REQUEST else response_type
+    return of(api_key, api_version)
 
 
 def is_version_0(header: Header, response: bytes) -> bool:
     """Return whether a target too old for the version answered ApiVersions as version 0."""
     return header.api_key == API_VERSIONS and response[_ERROR] == _UNSUPPORTED_VERSION
-
-
-@cache
-def _readers(
-    api_key: int, api_version: int, direction: Direction
-) -> tuple[Callable[[bytes, int], Any], Callable[[bytes, int], Any]]:
-    kind = entity_type(api_key, api_version, direction)
-    return entity_reader(kind.__header_schema__), entity_reader(kind)

@@ -7,10 +7,7 @@ value (KIP-631: frame version, type and version, all varints): no release's defi
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
-from clusters.protocol.record_batches import scan_batches
-from clusters.protocol.records import records_of
-from clusters.protocol.varints import VarintError, read_unsigned
-from nemesis.wire.decoding.columns import (
+from clusters.protocol.columns import (
     METADATA_TOPIC,
     Parts,
     carried,
@@ -19,6 +16,12 @@ from nemesis.wire.decoding.columns import (
     topic_columns,
     uuid_text,
 )
+from clusters.protocol.record_batches import scan_batches
+from clusters.protocol.records import records_of
+from clusters.protocol.rpcs.quorum import (
+    leader_stated,
+)
+from clusters.protocol.varints import VarintError, read_unsigned
 from nemesis.wire.rules import Direction
 
 __all__ = ["EXTRACTORS", "RECORD_TYPES", "record_types"]
@@ -92,20 +95,13 @@ def _fetch_response(response: Any) -> Parts:
             **where,
             **failed(partition),
             "high_watermark": partition.high_watermark,
-            **_leader(getattr(partition, "current_leader", None)),
+            **leader_stated(partition),
             "detail": _fetched(partition),
         }
         for where, partition in partition_items(response.responses)
     ]
     columns = failed(response) if hasattr(response, "error_code") else {}
     return columns, items
-
-
-def _leader(leader: Any) -> dict[str, Any]:
-    """Return the leader as stated: only a node that is not the leader states one; else defaults."""
-    if leader is None or leader.leader_epoch < 0:
-        return {}
-    return {"leader_id": leader.leader_id, "leader_epoch": leader.leader_epoch}
 
 
 def _fetched(partition: Any) -> str:
@@ -117,81 +113,6 @@ def _fetched(partition: Any) -> str:
     if snapshot is not None and snapshot.end_offset >= 0:
         parts.append(f"snapshot {snapshot.end_offset}-{snapshot.epoch}")
     return ", ".join(parts)
-
-
-def _vote_request(request: Any) -> Parts:
-    columns = {"broker_id": request.voter_id} if hasattr(request, "voter_id") else {}
-    items = [
-        {
-            **where,
-            # The candidate, who would lead in this epoch.
-            "leader_id": _candidate(partition),
-            "leader_epoch": _candidate_epoch(partition),
-            "detail": f"{'pre-vote, ' if getattr(partition, 'pre_vote', False) else ''}"
-            f"log ends at {partition.last_offset} in epoch {partition.last_offset_epoch}",
-        }
-        for where, partition in partition_items(request.topics)
-    ]
-    return columns, items
-
-
-def _candidate(partition: Any) -> int:
-    return int(getattr(partition, "candidate_id", getattr(partition, "replica_id", -1)))
-
-
-def _candidate_epoch(partition: Any) -> int:
-    return int(getattr(partition, "candidate_epoch", getattr(partition, "replica_epoch", -1)))
-
-
-def _quorum_request(request: Any) -> Parts:
-    columns = {"broker_id": request.voter_id} if hasattr(request, "voter_id") else {}
-    items = [{**where, **_led(partition)} for where, partition in partition_items(request.topics)]
-    return columns, items
-
-
-def _quorum_response(response: Any) -> Parts:
-    items = [
-        {**where, **failed(partition), **_led(partition), **_granted(partition)}
-        for where, partition in partition_items(response.topics)
-    ]
-    return failed(response), items
-
-
-def _led(partition: Any) -> dict[str, Any]:
-    return {"leader_id": partition.leader_id, "leader_epoch": partition.leader_epoch}
-
-
-def _granted(partition: Any) -> dict[str, Any]:
-    granted = getattr(partition, "vote_granted", None)
-    return {} if granted is None else {"detail": "granted" if granted else "refused"}
-
-
-def _snapshot_request(request: Any) -> Parts:
-    items = [
-        {
-            **where,
-            "leader_epoch": partition.current_leader_epoch,
-            "detail": f"snapshot {partition.snapshot_id.end_offset}-{partition.snapshot_id.epoch}"
-            f" from byte {partition.position}",
-        }
-        for where, partition in partition_items(request.topics)
-    ]
-    return {"broker_id": request.replica_id}, items
-
-
-def _snapshot_response(response: Any) -> Parts:
-    items = [
-        {
-            **where,
-            **failed(partition),
-            **_leader(partition.current_leader),
-            "detail": f"snapshot {partition.snapshot_id.end_offset}-{partition.snapshot_id.epoch}"
-            f", {len(partition.unaligned_records)} of {partition.size} B"
-            f" from byte {partition.position}",
-        }
-        for where, partition in partition_items(response.topics)
-    ]
-    return failed(response), items
 
 
 def _voter_request(request: Any) -> Parts:
@@ -208,14 +129,6 @@ def _failed(response: Any) -> Parts:
 EXTRACTORS: Final[Mapping[tuple[str, Direction], Callable[[Any], Parts]]] = {
     ("Fetch", Direction.REQUEST): _fetch_request,
     ("Fetch", Direction.RESPONSE): _fetch_response,
-    ("Vote", Direction.REQUEST): _vote_request,
-    ("Vote", Direction.RESPONSE): _quorum_response,
-    ("BeginQuorumEpoch", Direction.REQUEST): _quorum_request,
-    ("BeginQuorumEpoch", Direction.RESPONSE): _quorum_response,
-    ("EndQuorumEpoch", Direction.REQUEST): _quorum_request,
-    ("EndQuorumEpoch", Direction.RESPONSE): _quorum_response,
-    ("FetchSnapshot", Direction.REQUEST): _snapshot_request,
-    ("FetchSnapshot", Direction.RESPONSE): _snapshot_response,
     ("AddRaftVoter", Direction.REQUEST): _voter_request,
     ("AddRaftVoter", Direction.RESPONSE): _failed,
     ("RemoveRaftVoter", Direction.REQUEST): _voter_request,

@@ -9,12 +9,12 @@ import struct
 from collections.abc import Mapping
 from typing import Any, Final
 
+from clusters.protocol.columns import Parts, error_name
+from clusters.protocol.entities import Unreadable
 from clusters.reference.codec import dialect
-from clusters.reference.codec.entities import Unreadable
 from clusters.reference.nodes.states import BrokerState
 from nemesis.wire.apis import API_KEYS
-from nemesis.wire.decoding.columns import Parts
-from nemesis.wire.error_codes import error_code, error_name
+from nemesis.wire.error_codes import error_code
 from nemesis.wire.frames import Header
 from nemesis.wire.rules import Direction
 

@@ -13,8 +13,8 @@ from clusters.kafka.configuration import Listener
 from clusters.kafka.connection import NoAnswerError, NodeConnection
 from clusters.kafka_port import KafkaSpec, TopicSpec
 from clusters.port import NodeName
+from clusters.protocol.entities import built, request_type, response_type
 from clusters.protocol.talking import Address
-from clusters.reference.codec.entities import built, request_type, response_type
 from clusters.reference.driver import ReferenceCluster
 from history.clock import Clock
 from history.failure import HarnessError

@@ -61,6 +61,15 @@ def test_a_release_that_is_none(tmp_path: Path, name: str) -> None:
     assert f'"{name}" is not a release of ZooKeeper' in said
 
 
+def test_a_release_that_the_scenario_is_not_about(tmp_path: Path) -> None:
+    text = (
+        HEAD.replace("zookeeper}", "zookeeper, release: 3.8.4}")
+        + 'expect: [{valid: true, release: ">=3.9"}, {refused: it has no such message}]\n'
+    )
+    said = refusal(tmp_path, text)
+    assert "s.yaml:4: expect[1]: it cannot be run on 3.8.4: it has no such message" in said
+
+
 @pytest.mark.parametrize("kind", ["partition", "packets", "delay"])
 def test_a_fault_between_nodes_where_there_is_one(tmp_path: Path, kind: str) -> None:
     alone = HEAD.replace("zookeeper}", "zookeeper, servers: 1}")

@@ -123,6 +123,21 @@ def test_what_is_known_stands_beside_valid_and_has_a_page() -> None:
         parse_expectations([{"level": "<3", "valid": True, "known": ["unregistered-leader"]}])
 
 
+@pytest.mark.parametrize(
+    ("entry", "why"),
+    [
+        ({"refused": ""}, "expected the reason"),
+        ({"refused": True}, "expected the reason"),
+        ({"refused": "it has no such message", "valid": True}, "expected 'valid: true', 'invalid"),
+        ({"refused": "it has no such message", "tried": ["2.6.3"]}, "these releases are refused"),
+        ({"kafka": "<2.7"}, "or 'refused: "),
+    ],
+)
+def test_a_refusal_gives_its_reason_and_no_outcome(entry: dict[str, object], why: str) -> None:
+    with pytest.raises(SpecError, match=why):
+        parse_expectations([entry])
+
+
 def test_a_run_in_which_all_that_was_found_is_known_is_as_expected() -> None:
     (one,) = parse_expectations([{"valid": True, "known": ["unregistered-leader"]}])
     assert is_met(one, verdict(lost_write=Validity.VALID, refused_but_running=Validity.KNOWN))

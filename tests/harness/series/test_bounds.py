@@ -30,6 +30,10 @@ def holds(releases: str, *tried: str) -> dict[str, object]:
     return {"kafka": releases, "valid": True, "tried": list(tried)}
 
 
+def refused(releases: str) -> dict[str, object]:
+    return {"kafka": releases, "refused": "they have no such message"}
+
+
 @pytest.mark.parametrize(
     ("entries", "untried"),
     [
@@ -41,6 +45,9 @@ def holds(releases: str, *tried: str) -> dict[str, object]:
         ([fires("<3.6.1", "3.6.0"), holds(">=3.6.1", "3.6.2")], ["3.6.1"]),
         ([fires("==3.7.0", "3.7.0"), holds(">=3.7.1", "3.7.1")], ["3.6"]),
         ([fires("<=3.4.1", "3.4.1")], ["3.4.2"]),
+        ([refused("<2.7"), fires(">=2.7", "2.7.2")], []),
+        ([refused("<2.7"), fires(">=2.7", "3.9.2")], ["2.7"]),
+        ([refused("<2.7"), fires(">=2.8", "2.8.2")], ["2.7"]),
         ([fires(">3.4.1", "3.4.2")], ["3.4.1"]),
         ([{"valid": True, "tried": ["4.3.1"]}], []),
         ([{"level": ">=2", "valid": True}], []),
@@ -62,26 +69,14 @@ def test_no_release_is_asked_for_that_cannot_be_run() -> None:
 
 
 LACKING = {
-    "deleted-while-away": ["3.0", "3.1"],
-    "format-not-durable": ["3.8"],
+    "deleted-while-away": ["3.1"],
     "idle-controller": ["2.8"],
     "kafka-16892": ["4.2"],
-    "kafka-19690": ["3.9", "4.1", "4.1.0", "4.1.1"],
-    "kip-903-zookeeper": ["2.6", "2.7"],
-    "late-stop-replica-three-replicas": ["2.0", "2.1"],
-    "late-update-metadata": ["2.0", "2.1"],
-    "recreated-in-migration": ["3.5"],
-    "recreated-in-migration-controller-change": ["3.5", "3.6.1"],
-    "unanswered-shrink": ["2.6", "2.7"],
-    "zombie-follower": ["3.4.2", "3.9.1"],
-    "zookeeper-late-commit": ["3.7"],
-    "zookeeper-late-commit-npe": ["3.8"],
-    "zookeeper-passing-disk-error": ["3.7"],
+    "recreated-in-migration-controller-change": ["3.5"],
 }
 """The bounds beside which no release was tried yet. The list may only become shorter: a new bound
 comes with its series, `fencepost reproduce SCENARIO --kafka RELEASE` (ZooKeeper's: `--release`),
-`fencepost track-record --add FILE`, and the release in `tried`. format-not-durable: three runs on
-3.3.2 were inconclusive, as their node started."""
+`fencepost track-record --add FILE`, and the release in `tried`."""
 
 
 def test_every_other_bound_has_series_on_both_sides() -> None:

@@ -18,8 +18,8 @@ from wire_samples import EXCHANGES, KEY, TOPIC_ID, VOTERS, client_batch, image_w
 from clusters.kafka_port import Role
 from clusters.node_port.storage import Batch
 from clusters.port import CLIENTS, NodeName
+from clusters.protocol.entities import Unreadable
 from clusters.reference.codec.codec import Codec, kraft_apis
-from clusters.reference.codec.entities import Unreadable
 from clusters.reference.codec.identifiers import text_of
 from clusters.reference.codec.zk_apis import ZK_APIS
 from clusters.reference.nodes.messages import client, data

@@ -12,6 +12,7 @@ from wire_samples import BATCHES, EXCHANGES, VOTERS, image_with
 
 from clusters.node_port.storage import Batch
 from clusters.port import NodeName
+from clusters.protocol.controlled_states import ControlledState
 from clusters.reference.codec.api import Door
 from clusters.reference.codec.codec import Codec, kraft_apis
 from clusters.reference.codec.identifiers import text_of
@@ -19,7 +20,6 @@ from clusters.reference.codec.zk_apis import ZK_APIS, ZK_BROKER_APIS
 from clusters.reference.nodes.errors import Error
 from clusters.reference.nodes.messages import data, quorum
 from clusters.reference.zk import messages as zk
-from clusters.reference.zk.states import ControlledState
 from nemesis.simulated.frames import TAPED_KINDS, frame_of, kinds_of
 from nemesis.wire.decoding.quorum import record_types
 from nemesis.wire.decoding.reference import meant

@@ -309,3 +309,28 @@ def test_an_answer_of_the_wire_waits_for_its_turn(
     wired.release("late")
     assert wired.seen().client == _client("1 2 3")
     assert wired.seen().server == [1, 3]
+
+
+@pytest.mark.parametrize("api", ["Produce", "Fetch"])
+def test_what_waited_at_a_blocked_link_goes_on_over_its_own_connection(api: str) -> None:
+    stage = Stage(clients=True)
+    match = Match(api=api, direction=RESPONSE, times=1)
+    stage.wire.add(Rule(name="late", action=Hold(), match=match))
+
+    def ask(correlation: int) -> None:
+        if api == "Produce":
+            stage.send("client", "broker-1", produced(correlation))
+        else:
+            stage.fetch(correlation, source="client", epoch=-1)
+
+    ask(1)  # It is on its way already.
+    stage.wire.block([(CLIENTS, NodeName("broker-1"))])
+    ask(2)
+    stage.run(3)
+    stage.wire.unblock()
+    stage.run(3)
+    assert stage.got("broker-1") == [1, 2]
+    assert stage.nodes["client"].heard == []
+    stage.wire.release("late")
+    stage.run(3)
+    assert stage.nodes["client"].heard == _client("1 2")

@@ -18,11 +18,11 @@ from wire_doubles import (
 )
 
 from clusters.port import NodeName
+from clusters.protocol.columns import METADATA_TOPIC
 from clusters.protocol.record_batches import BatchHeader, encoded_batch_header
 from clusters.protocol.records import encoded_record
 from clusters.protocol.varints import encoded_unsigned
 from history.failure import UsageError
-from nemesis.wire.decoding.columns import METADATA_TOPIC
 from nemesis.wire.frame import Frame, TopicNames
 from nemesis.wire.frames import Header
 from nemesis.wire.matching import Matcher, refuse_impossible

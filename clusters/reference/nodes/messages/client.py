@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
 __all__ = [
+    "ANSWERS",
     "GROUP_STATE",
     "GROUP_TYPE",
     "ApiVersionsRequest",
@@ -56,7 +57,7 @@ class MetadataRequest:
 class MetadataResponse:
     """The broker's view of the cluster."""
 
-    kind: ClassVar[int] = 61
+    kind: ClassVar[int] = MetadataRequest.kind + 1
     correlation: int
     cluster_id: str
     controller_id: int
@@ -83,7 +84,7 @@ class DescribeConfigsRequest:
 class DescribeConfigsResponse:
     """The answers by resource: (type, name, error, ((setting, value, is default), …))."""
 
-    kind: ClassVar[int] = 63
+    kind: ClassVar[int] = DescribeConfigsRequest.kind + 1
     correlation: int
     resources: tuple[tuple[int, str, int, tuple[tuple[str, str, bool], ...]], ...]
     metadata_offset: int = -1
@@ -103,7 +104,7 @@ class ApiVersionsRequest:
 class ApiVersionsResponse:
     """The level whose APIs the node offers (V05); `wire/` knows which versions those are."""
 
-    kind: ClassVar[int] = 65
+    kind: ClassVar[int] = ApiVersionsRequest.kind + 1
     correlation: int
     level: int
     features: tuple[tuple[str, int, int], ...]
@@ -125,7 +126,7 @@ class FindCoordinatorRequest:
 class FindCoordinatorResponse:
     """(group, error, broker id, host, port)."""
 
-    kind: ClassVar[int] = 67
+    kind: ClassVar[int] = FindCoordinatorRequest.kind + 1
     correlation: int
     groups: tuple[tuple[str, int, int, str, int], ...]
 
@@ -144,7 +145,7 @@ class OffsetCommitRequest:
 class OffsetCommitResponse:
     """(topic name, partition, error)."""
 
-    kind: ClassVar[int] = 69
+    kind: ClassVar[int] = OffsetCommitRequest.kind + 1
     correlation: int
     offsets: tuple[tuple[str, int, int], ...]
 
@@ -163,7 +164,7 @@ class OffsetFetchRequest:
 class OffsetFetchResponse:
     """(topic name, partition, offset or -1, leader epoch, metadata, error)."""
 
-    kind: ClassVar[int] = 71
+    kind: ClassVar[int] = OffsetFetchRequest.kind + 1
     correlation: int
     error: int
     offsets: tuple[tuple[str, int, int, int, str, int], ...] = field(default=())
@@ -183,7 +184,21 @@ class ListGroupsRequest:
 class ListGroupsResponse:
     """The names of the groups, each of which is empty: none has members here."""
 
-    kind: ClassVar[int] = 79
+    kind: ClassVar[int] = ListGroupsRequest.kind + 1
     correlation: int
     error: int
     groups: tuple[str, ...] = ()
+
+
+ANSWERS: Final = frozenset(
+    {
+        MetadataResponse.kind,
+        DescribeConfigsResponse.kind,
+        ApiVersionsResponse.kind,
+        FindCoordinatorResponse.kind,
+        OffsetCommitResponse.kind,
+        OffsetFetchResponse.kind,
+        ListGroupsResponse.kind,
+    }
+)
+"""The kinds of these responses: a broker that may not serve gives none of them to a client."""

@@ -1,10 +1,15 @@
-"""Brokers, clients and the active controller: kinds 20 to 45."""
+"""Brokers, clients and the active controller: kinds 20 to 45.
+
+A response with an `error` of its own needs nothing beside it: its other fields have the values of
+an answer to a request that was not decided.
+"""
 
 from dataclasses import dataclass
 from typing import ClassVar
 
 from clusters.node_port.storage import PartitionKey
 from clusters.reference.nodes.records import Listener
+from clusters.reference.nodes.states import BrokerState
 
 __all__ = [
     "AllocateProducerIdsRequest",
@@ -61,12 +66,12 @@ class BrokerRegistrationRequest:
 class BrokerRegistrationResponse:
     """The epoch and the lease, or why not."""
 
-    kind: ClassVar[int] = 21
+    kind: ClassVar[int] = BrokerRegistrationRequest.kind + 1
     correlation: int
     error: int
     active_controller_id: int
-    broker_epoch: int
-    lease_duration_ms: int
+    broker_epoch: int = -1
+    lease_duration_ms: int = 0
 
 
 @dataclass(slots=True)
@@ -89,15 +94,15 @@ class BrokerHeartbeatRequest:
 class BrokerHeartbeatResponse:
     """The state that the broker has to be in now."""
 
-    kind: ClassVar[int] = 23
+    kind: ClassVar[int] = BrokerHeartbeatRequest.kind + 1
     correlation: int
     error: int
     active_controller_id: int
-    next_state: int
+    next_state: int = BrokerState.FENCED
     """A `BrokerState`; NOT_RUNNING lets a broker go that asked to shut down."""
-    is_caught_up: bool
-    lease_duration_ms: int
-    lowest_acknowledged_offset: int
+    is_caught_up: bool = False
+    lease_duration_ms: int = 0
+    lowest_acknowledged_offset: int = -1
     """The offset up to which all unfenced brokers have applied (V01); -1 below LEVEL_VISIBILITY."""
 
 
@@ -134,10 +139,10 @@ class AlterPartitionRequest:
 class AlterPartitionResponse:
     """An answer for each partition, in the request's order, unless `error` concerns all."""
 
-    kind: ClassVar[int] = 25
+    kind: ClassVar[int] = AlterPartitionRequest.kind + 1
     correlation: int
     error: int
-    items: tuple[AlterPartitionItem, ...]
+    items: tuple[AlterPartitionItem, ...] = ()
 
 
 @dataclass(slots=True)
@@ -166,7 +171,7 @@ class CreateTopicsRequest:
 class CreateTopicsResponse:
     """The answers by topic: (name, topic id, error, words)."""
 
-    kind: ClassVar[int] = 27
+    kind: ClassVar[int] = CreateTopicsRequest.kind + 1
     correlation: int
     topics: tuple[tuple[str, int, int, str], ...]
 
@@ -185,7 +190,7 @@ class DeleteTopicsRequest:
 class DeleteTopicsResponse:
     """The answers by topic: (name, topic id, error)."""
 
-    kind: ClassVar[int] = 29
+    kind: ClassVar[int] = DeleteTopicsRequest.kind + 1
     correlation: int
     topics: tuple[tuple[str, int, int], ...]
 
@@ -204,7 +209,7 @@ class AlterConfigsRequest:
 class AlterConfigsResponse:
     """The answers by resource: (resource type, resource name, error, words)."""
 
-    kind: ClassVar[int] = 31
+    kind: ClassVar[int] = AlterConfigsRequest.kind + 1
     correlation: int
     resources: tuple[tuple[int, str, int, str], ...]
 
@@ -222,10 +227,10 @@ class AlterReassignmentsRequest:
 class AlterReassignmentsResponse:
     """The answers by partition: (topic name, partition, error, words)."""
 
-    kind: ClassVar[int] = 33
+    kind: ClassVar[int] = AlterReassignmentsRequest.kind + 1
     correlation: int
     error: int
-    moves: tuple[tuple[str, int, int, str], ...]
+    moves: tuple[tuple[str, int, int, str], ...] = ()
 
 
 @dataclass(slots=True)
@@ -242,10 +247,10 @@ class ElectLeadersRequest:
 class ElectLeadersResponse:
     """The answers by partition: (topic name, partition, error)."""
 
-    kind: ClassVar[int] = 35
+    kind: ClassVar[int] = ElectLeadersRequest.kind + 1
     correlation: int
     error: int
-    partitions: tuple[tuple[str, int, int], ...]
+    partitions: tuple[tuple[str, int, int], ...] = ()
 
 
 @dataclass(slots=True)
@@ -262,11 +267,11 @@ class AllocateProducerIdsRequest:
 class AllocateProducerIdsResponse:
     """The block: `length` ids from `start` on."""
 
-    kind: ClassVar[int] = 37
+    kind: ClassVar[int] = AllocateProducerIdsRequest.kind + 1
     correlation: int
     error: int
-    start: int
-    length: int
+    start: int = -1
+    length: int = 0
 
 
 @dataclass(slots=True)
@@ -282,7 +287,7 @@ class UpdateFeaturesRequest:
 class UpdateFeaturesResponse:
     """The one error for all; nothing was written unless it is NONE."""
 
-    kind: ClassVar[int] = 39
+    kind: ClassVar[int] = UpdateFeaturesRequest.kind + 1
     correlation: int
     error: int
     words: str = ""
@@ -301,10 +306,10 @@ class ListReassignmentsRequest:
 class ListReassignmentsResponse:
     """(topic name, partition, replicas, adding, removing)."""
 
-    kind: ClassVar[int] = 41
+    kind: ClassVar[int] = ListReassignmentsRequest.kind + 1
     correlation: int
     error: int
-    partitions: tuple[tuple[str, int, tuple[int, ...], tuple[int, ...], tuple[int, ...]], ...]
+    partitions: tuple[tuple[str, int, tuple[int, ...], tuple[int, ...], tuple[int, ...]], ...] = ()
 
 
 @dataclass(slots=True)
@@ -319,7 +324,7 @@ class DescribeQuorumRequest:
 class DescribeQuorumResponse:
     """(replica id, log end offset, last fetch and last caught-up times in ns) of each."""
 
-    kind: ClassVar[int] = 43
+    kind: ClassVar[int] = DescribeQuorumRequest.kind + 1
     correlation: int
     error: int
     leader_id: int
@@ -356,6 +361,6 @@ class CreatePartitionsRequest:
 class CreatePartitionsResponse:
     """The answers by topic: (name, error, words)."""
 
-    kind: ClassVar[int] = 45
+    kind: ClassVar[int] = CreatePartitionsRequest.kind + 1
     correlation: int
     topics: tuple[tuple[str, int, str], ...]

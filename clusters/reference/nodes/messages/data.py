@@ -59,7 +59,7 @@ class FetchedPartition:
 class FetchResponse:
     """Partitions without news are left out of an answer to a follower."""
 
-    kind: ClassVar[int] = 51
+    kind: ClassVar[int] = FetchRequest.kind + 1
     correlation: int
     error: int
     partitions: tuple[FetchedPartition, ...]
@@ -80,7 +80,7 @@ class ProduceRequest:
 class ProduceResponse:
     """(key, error, base offset); with acks 0 no response is sent."""
 
-    kind: ClassVar[int] = 53
+    kind: ClassVar[int] = ProduceRequest.kind + 1
     correlation: int
     partitions: tuple[tuple[PartitionKey, int, int], ...]
 
@@ -99,7 +99,7 @@ class ListOffsetsRequest:
 class ListOffsetsResponse:
     """(key, error, offset, leader epoch)."""
 
-    kind: ClassVar[int] = 55
+    kind: ClassVar[int] = ListOffsetsRequest.kind + 1
     correlation: int
     partitions: tuple[tuple[PartitionKey, int, int, int], ...]
 
@@ -117,7 +117,7 @@ class InitProducerIdRequest:
 class InitProducerIdResponse:
     """The id and its epoch."""
 
-    kind: ClassVar[int] = 57
+    kind: ClassVar[int] = InitProducerIdRequest.kind + 1
     correlation: int
     error: int
     producer_id: int
@@ -138,6 +138,6 @@ class OffsetsForLeaderEpochRequest:
 class OffsetsForLeaderEpochResponse:
     """(key, error, leader epoch, end offset)."""
 
-    kind: ClassVar[int] = 59
+    kind: ClassVar[int] = OffsetsForLeaderEpochRequest.kind + 1
     correlation: int
     partitions: tuple[tuple[PartitionKey, int, int, int], ...]

@@ -36,7 +36,7 @@ class VoteRequest:
 class VoteResponse:
     """The vote; a higher epoch than the candidate's makes it give up."""
 
-    kind: ClassVar[int] = 11
+    kind: ClassVar[int] = VoteRequest.kind + 1
     correlation: int
     voter_id: int
     epoch: int
@@ -58,7 +58,7 @@ class BeginQuorumEpochRequest:
 class BeginQuorumEpochResponse:
     """A voter has heard it."""
 
-    kind: ClassVar[int] = 13
+    kind: ClassVar[int] = BeginQuorumEpochRequest.kind + 1
     correlation: int
     voter_id: int
     epoch: int
@@ -80,7 +80,7 @@ class EndQuorumEpochRequest:
 class EndQuorumEpochResponse:
     """A voter has heard it."""
 
-    kind: ClassVar[int] = 15
+    kind: ClassVar[int] = EndQuorumEpochRequest.kind + 1
     correlation: int
     voter_id: int
     epoch: int
@@ -107,7 +107,7 @@ class MetadataFetchRequest:
 class MetadataFetchResponse:
     """Records, or a divergence, or a snapshot to fetch first, or who leads instead."""
 
-    kind: ClassVar[int] = 17
+    kind: ClassVar[int] = MetadataFetchRequest.kind + 1
     correlation: int
     error: int
     epoch: int
@@ -142,7 +142,7 @@ class FetchSnapshotRequest:
 class FetchSnapshotResponse:
     """A piece of the snapshot, from the position on that was asked for."""
 
-    kind: ClassVar[int] = 19
+    kind: ClassVar[int] = FetchSnapshotRequest.kind + 1
     correlation: int
     error: int
     epoch: int

@@ -242,6 +242,11 @@ class Leader:
             for one, remote in remotes
         )
 
+    def fetched_epoch(self, follower: int) -> int:
+        """Return the broker epoch in the last fetch of a follower; -1: in none."""
+        remote = self.remotes.get(follower)
+        return -1 if remote is None else remote.broker_epoch
+
     def end(self, effects: Effects) -> None:
         """Lead no more: who waits hears that another leader has to be asked."""
         self.ended = True

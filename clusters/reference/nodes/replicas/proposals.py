@@ -8,7 +8,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Final, Protocol
 
-from clusters.node_port.effects import SEND, Effects
+from clusters.node_port.effects import NOTE, SEND, Effects
+from clusters.node_port.notes import PROPOSED
 from clusters.node_port.storage import PartitionKey
 from clusters.reference.nodes.errors import Error
 from clusters.reference.nodes.levels import LEVEL_EPOCHS
@@ -155,6 +156,8 @@ class Proposals:
             leader.key, leader.leader_epoch, leader.partition_epoch, isr, leader.epochs_of(isr)
         )
         self._pending[leader.key] = (leader, item)
+        fetched = tuple(map(leader.fetched_epoch, isr))
+        effects.append((NOTE, PROPOSED, leader.key, isr, leader.partition_epoch, fetched))
         self.send(now, effects)
 
     def send(self, now: int, effects: Effects) -> None:

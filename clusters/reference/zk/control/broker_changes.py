@@ -13,6 +13,7 @@ from functools import partial
 
 from clusters.node_port.effects import NOTE, Effects
 from clusters.node_port.notes import BROKER_CONTROLLED_STATE
+from clusters.protocol.controlled_states import ControlledState
 from clusters.reference.nodes.control.partitions import leaving
 from clusters.reference.nodes.records import (
     BrokerRegistrationChangeRecord,
@@ -24,7 +25,6 @@ from clusters.reference.zk.control.leaders import begun, departed, in_new_epoch,
 from clusters.reference.zk.control.parts import Parts
 from clusters.reference.zk.control.work import Job, Plan
 from clusters.reference.zk.control.writes import units
-from clusters.reference.zk.states import ControlledState
 from clusters.reference.zk.znodes import BrokerInfo
 
 __all__ = ["BrokerChanges", "registration"]

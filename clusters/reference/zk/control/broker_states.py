@@ -9,11 +9,11 @@ the controller-side time-out, as one that is active. All others are INACTIVE.
 from collections.abc import Iterable
 from typing import Final
 
+from clusters.protocol.controlled_states import ControlledState
 from clusters.reference.nodes.errors import Error
 from clusters.reference.zk.configuration import InterBrokerProtocol, ZkConfiguration
 from clusters.reference.zk.messages import MetadataHeartbeatRequest
 from clusters.reference.zk.rules import ZkRules
-from clusters.reference.zk.states import ControlledState
 from clusters.reference.zk.znodes import BrokerInfo
 
 __all__ = ["BrokerStates"]

@@ -17,6 +17,7 @@ from typing import Final
 
 from clusters.node_port.effects import SEND, Effects
 from clusters.node_port.zookeeper import Sync, ZkOutcome
+from clusters.protocol.controlled_states import ControlledState
 from clusters.reference.nodes.errors import Error
 from clusters.reference.zk.control.broker_changes import BrokerChanges, registration
 from clusters.reference.zk.control.parts import Parts
@@ -29,7 +30,6 @@ from clusters.reference.zk.messages import (
     MetadataHeartbeatResponse,
 )
 from clusters.reference.zk.situation import incarnation_of
-from clusters.reference.zk.states import ControlledState
 from clusters.reference.zk.znodes import BROKER_IDS, BrokerInfo
 
 __all__ = ["Heartbeats"]

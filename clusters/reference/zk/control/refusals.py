@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from clusters.node_port.effects import CLOSE, SEND, Effects
+from clusters.protocol.controlled_states import ControlledState
 from clusters.reference.nodes.control.refusals import refused
 from clusters.reference.nodes.errors import Error
 from clusters.reference.zk.messages import (
@@ -14,7 +15,6 @@ from clusters.reference.zk.messages import (
     MetadataHeartbeatRequest,
     MetadataHeartbeatResponse,
 )
-from clusters.reference.zk.states import ControlledState
 
 __all__ = ["refuse"]
 

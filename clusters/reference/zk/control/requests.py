@@ -124,9 +124,11 @@ def _isrs_changed(
             key = (view.image.topics.get(topic, -1), one.partition)
             old = None if topic in gone else view.image.partitions.get(key)
             error, words = _refusal(rules, request.broker_id, one, old)
-            error, words = (
-                (error, words) if error else _ineligible(view, rules, one, incarnation_of)
-            )
+            if old is not None and not error:
+                error, words = _ineligible(view, rules, one, incarnation_of)
+                if error and set(one.isr) == set(old.isr):
+                    # It is so by a try whose answer was lost: the sender must not go back.
+                    error = Error.INVALID_UPDATE_VERSION
             if key in records:
                 error, words = Error.INVALID_REQUEST, "the partition is named twice"
             results.append((error, words or None))

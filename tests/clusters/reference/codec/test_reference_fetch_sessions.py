@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from wire_samples import EXCHANGES, TOPIC_ID, VOTERS, image_with
 
+from clusters.protocol.entities import read, request_frame, request_type, response_type
 from clusters.reference.codec.api import Door
 from clusters.reference.codec.codec import Codec, Incoming, kraft_apis
-from clusters.reference.codec.entities import read, request_frame, request_type, response_type
 from clusters.reference.codec.fetch_sessions import FetchSessions, FollowerSession
 from clusters.reference.nodes.messages.data import FetchedPartition, FetchRequest, FetchResponse
 

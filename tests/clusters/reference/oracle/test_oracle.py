@@ -40,7 +40,6 @@ class Disks:
     records_of: dict[tuple[int, PartitionKey], list[Batch]] = field(default_factory=dict)
     applied_of: dict[int, int] = field(default_factory=dict)
     levels: dict[int, int] = field(default_factory=dict)
-    epochs: dict[int, int] = field(default_factory=dict)
 
     def metadata(self, node: int, start: int, end: int) -> Sequence[MetadataBatch]:
         batches = self.metadata_of.get(node, [])
@@ -58,9 +57,6 @@ class Disks:
 
     def incarnation(self, node: int) -> int:
         return 10 * node
-
-    def fetched_epoch(self, node: int, key: PartitionKey, follower: int) -> int:  # noqa: ARG002
-        return self.epochs.get(follower, -1)
 
 
 class Story:
@@ -207,8 +203,7 @@ def test_a_member_judged_by_another_epoch_joins_by_a_stale_one() -> None:
     for fetched, expected in ((300, []), (299, ["stale-epoch-join"])):
         story = Story()
         story.begin()
-        story.disks.epochs[3] = fetched
-        story.oracle.sent(story.now, 1, CONTROLLER, 24, proposal((1, 2, 3), ()))
+        story.note(1, notes.PROPOSED, KEY, (1, 2, 3), 0, (-1, 200, fetched))
         story.change(isr=(1, 2, 3))
         assert story.found == expected
 

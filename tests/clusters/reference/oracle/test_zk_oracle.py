@@ -8,6 +8,7 @@ import pytest
 
 from clusters.node_port import notes
 from clusters.node_port.effects import NOTE
+from clusters.protocol.controlled_states import ControlledState
 from clusters.reference.nodes.errors import Error
 from clusters.reference.oracle.insides import Insides
 from clusters.reference.oracle.zk_oracle import ZkOracle
@@ -18,7 +19,6 @@ from clusters.reference.zk.messages import (
     MetadataHeartbeatRequest,
     MetadataHeartbeatResponse,
 )
-from clusters.reference.zk.states import ControlledState
 
 S = 1_000_000_000
 CONTROLLER, BROKER = 1, 3

@@ -58,6 +58,15 @@ def test_z10_a_refused_incarnation_asks_for_nothing_until_it_is_registered_anew(
     assert asker.sent()[-1].incarnation_id == 101
 
 
+def test_an_isr_that_may_be_in_force_counts_until_the_controller_knows_better() -> None:
+    asker = Asker()
+    asker.propose()
+    asker.answer(Error.INVALID_UPDATE_VERSION)
+    assert (asker.leaders[0].isr, asker.leaders[0].proposed) == ((1,), (1, 2))
+    asker.tick(10 * RETRY)
+    assert len(asker.sent()) == 2
+
+
 def test_a_request_without_an_answer_is_repeated_word_for_word() -> None:
     asker = Asker()
     asker.propose()

@@ -9,6 +9,7 @@ from clusters.node_port.effects import SEND, Effects
 from clusters.node_port.notes import BROKER_STATE, FENCED_SELF
 from clusters.node_port.storage import META_PROPERTIES, MetaProperties
 from clusters.node_port.zookeeper import ZOOKEEPER
+from clusters.protocol.controlled_states import ControlledState
 from clusters.reference.nodes.configuration import MS
 from clusters.reference.nodes.errors import Error
 from clusters.reference.nodes.messages.client import MetadataRequest
@@ -24,7 +25,6 @@ from clusters.reference.zk.messages import (
 )
 from clusters.reference.zk.rules import ZkRules
 from clusters.reference.zk.situation import ZkSituation
-from clusters.reference.zk.states import ControlledState
 from clusters.reference.zk.znodes import BrokerInfo, broker_path, decoded_host, host_path
 from clusters.simulation.host import ProcessState
 

@@ -16,11 +16,11 @@ from wire_doubles import (
     response_frame,
 )
 
+from clusters.protocol.defined_entities import defined_versions
 from clusters.protocol.framing import request_frame
-from clusters.reference.codec.defined_entities import defined_versions
 from history.cluster_schema import WIRE
-from nemesis.wire.apis import API_KEYS, TAPED
-from nemesis.wire.decoding.entities import decoded, entity_type
+from nemesis.wire.apis import API_KEYS
+from nemesis.wire.decoding.entities import TAPED, decoded, entity_type
 from nemesis.wire.frame import Frame, TopicNames
 from nemesis.wire.frames import Header
 from nemesis.wire.rules import Direction

@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 from wire_doubles import LINK, Line
 
+from clusters.protocol.controlled_states import ControlledState
 from clusters.reference.codec.api import Door
 from clusters.reference.codec.codec import Codec
 from clusters.reference.codec.zk_apis import ZK_APIS
 from clusters.reference.nodes.image import MetadataImage
 from clusters.reference.zk import messages as zk
-from clusters.reference.zk.states import ControlledState
 from nemesis.wire.rules import Action, Answer, Clause, Direction, Hold, Match, Operator, Rule
 
 CODEC = Codec(apis=ZK_APIS, image=MetadataImage)

@@ -12,9 +12,9 @@ from kio.schema.errors import ErrorCode
 from kio.static.primitive import i8, i16, i32, i32Timedelta, i64
 from wire_doubles import LINK, Line, response_frame
 
+from clusters.protocol.api_keys import GIVEN_UP
+from clusters.protocol.defined_entities import defined_versions
 from clusters.protocol.framing import request_frame
-from clusters.reference.codec.defined_entities import defined_versions
-from clusters.reference.codec.keys import GIVEN_UP
 from nemesis.wire.apis import API_KEYS
 from nemesis.wire.decoding.entities import decoded, entity_type
 from nemesis.wire.effects import Side

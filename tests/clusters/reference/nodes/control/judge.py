@@ -143,6 +143,3 @@ class Judge:
 
     def incarnation(self, node: int) -> int:
         return self._brokers(node).incarnation_id
-
-    def fetched_epoch(self, _node: int, _key: PartitionKey, _follower: int) -> int:
-        return -1

@@ -147,7 +147,7 @@ def test_e02_followers_send_their_broker_epoch_from_level_2_on(level: int, versi
     epoch = world.nodes[2].situation.broker_epoch
     last = [m for s, _, m in world.sent if s == 2 and isinstance(m, FetchRequest)][-1]
     assert (last.version, last.replica_epoch) == (version, epoch if level > 1 else -1)
-    assert world.nodes[1].fetched_epoch(key, 2) == last.replica_epoch
+    assert world.nodes[1].replicas.leaders[key].fetched_epoch(2) == last.replica_epoch
 
 
 @pytest.mark.rule("epoch_from_fetch")

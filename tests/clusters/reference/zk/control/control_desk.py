@@ -21,6 +21,7 @@ from clusters.node_port.zookeeper import (
     WatchEvent,
     ZkResponse,
 )
+from clusters.protocol.controlled_states import ControlledState
 from clusters.reference.nodes.configuration import MS
 from clusters.reference.nodes.errors import Error
 from clusters.reference.nodes.image import PartitionImage
@@ -41,7 +42,6 @@ from clusters.reference.zk.messages import (
 )
 from clusters.reference.zk.rules import ZkRules
 from clusters.reference.zk.situation import ZkSituation
-from clusters.reference.zk.states import ControlledState
 from clusters.reference.zk.znodes import (
     BrokerInfo,
     PartitionStateInfo,

@@ -181,3 +181,15 @@ def test_z11_a_notification_that_was_written_without_a_controller_is_read_by_the
     desk.settle()
     assert desk.double.children(ISR_CHANGES) == ()
     assert desk.image().isr == (2, 3)
+
+
+def test_a_repeated_isr_change_is_not_said_to_be_void_though_a_member_has_gone_since() -> None:
+    desk = desk_with_topic()
+    for broker in desk.brokers.values():
+        broker.situation.rules.member_incarnations_checked = True
+    now = desk.brokers[3].situation.broker_epoch
+    assert error_of(desk.isr_change(2, (2, 1, 3), incarnations=(-1, -1, now))) == Error.NONE
+    # What is refused with INELIGIBLE_REPLICA was never so: its sender goes back to its old ISR.
+    answer = desk.isr_change(2, (2, 1, 3), incarnations=(-1, -1, now - 1))
+    assert error_of(answer) == Error.INVALID_UPDATE_VERSION
+    assert desk.state().isr == (2, 1, 3)

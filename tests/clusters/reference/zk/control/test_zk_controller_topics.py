@@ -5,6 +5,7 @@ import json
 from control_desk import CLIENT, Desk
 
 from clusters.node_port.zookeeper import Create, SetData
+from clusters.protocol.controlled_states import ControlledState
 from clusters.reference.nodes.configuration import MS
 from clusters.reference.nodes.errors import Error
 from clusters.reference.nodes.messages.control import (
@@ -21,7 +22,6 @@ from clusters.reference.zk.messages import (
     StopReplicaRequest,
     UpdateMetadataRequest,
 )
-from clusters.reference.zk.states import ControlledState
 from clusters.reference.zk.znodes import (
     CONFIG_CHANGES,
     DELETE_TOPICS,

@@ -7,13 +7,13 @@ from zk_cluster import CLOSED, Cluster
 
 from clusters.node_port.notes import BROKER_CONTROLLED_STATE
 from clusters.node_port.storage import PartitionKey
+from clusters.protocol.controlled_states import ControlledState
 from clusters.reference.nodes.configuration import MS
 from clusters.reference.nodes.errors import Error
 from clusters.reference.nodes.messages.control import CreateTopicsRequest, NewTopic
 from clusters.reference.zk.configuration import InterBrokerProtocol
 from clusters.reference.zk.messages import IsrChange, IsrChangeRequest
 from clusters.reference.zk.rules import ZkRules
-from clusters.reference.zk.states import ControlledState
 from clusters.simulation.host import Channel
 from clusters.simulation.kinds import KIND_COUNT
 

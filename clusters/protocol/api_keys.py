@@ -1,4 +1,4 @@
-"""The keys of APIs whose messages kio does not have, by name.
+"""The keys of APIs by their names, which are Kafka's own: "AlterPartition", "EndTxn".
 
 GIVEN_UP are Kafka's, of controllers that keep their state in ZooKeeper; Kafka 4.0 has given them
 up. OF_DRAFT are those of the draft "Controller heartbeats", which was never released and gives no
@@ -9,9 +9,18 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-__all__ = ["GIVEN_UP", "OF_DRAFT"]
+from kio.schema.index import api_key_map
+
+__all__ = ["GIVEN_UP", "KEYS", "OF_DRAFT"]
 
 GIVEN_UP: Final[Mapping[str, int]] = MappingProxyType(
     {"LeaderAndIsr": 4, "StopReplica": 5, "UpdateMetadata": 6, "ControlledShutdown": 7}
 )
 OF_DRAFT: Final[Mapping[str, int]] = MappingProxyType({"MetadataHeartbeat": 900, "IsrChange": 901})
+KEYS: Final[Mapping[str, int]] = MappingProxyType(
+    {
+        "".join(part.capitalize() for part in name.split("_")): key
+        for key, name in api_key_map.items()
+    }
+    | {**GIVEN_UP, **OF_DRAFT}
+)

@@ -27,8 +27,8 @@ from kio.schema.response_header.v1.header import ResponseHeader as ResponseHeade
 from kio.static.constants import EntityType
 from kio.static.primitive import i8, i16, i32, i32Timedelta, i64
 
+from clusters.protocol.api_keys import GIVEN_UP, OF_DRAFT
 from clusters.protocol.message_definitions import Field, Message, parsed_message
-from clusters.reference.codec.keys import GIVEN_UP, OF_DRAFT
 
 __all__ = ["defined_request", "defined_response", "defined_versions"]
 
@@ -95,7 +95,7 @@ def _entity_type(api_key: int, version: int, kind: EntityType) -> Any:
 
 @cache
 def _definition(api: str, kind: EntityType) -> Message:
-    place = files("clusters.reference.codec") / "messages" / f"{api}{kind.name.capitalize()}.json"
+    place = files("clusters.protocol") / "messages" / f"{api}{kind.name.capitalize()}.json"
     return parsed_message(place.read_text(encoding="utf-8"))
 
 

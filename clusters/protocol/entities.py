@@ -18,7 +18,7 @@ from kio.schema.errors import ErrorCode
 from kio.serial import entity_reader, entity_writer
 from kio.static.primitive import i32
 
-from clusters.reference.codec.defined_entities import (
+from clusters.protocol.defined_entities import (
     defined_request,
     defined_response,
     defined_versions,
@@ -28,6 +28,7 @@ __all__ = [
     "Unreadable",
     "Values",
     "built",
+    "default_of",
     "read",
     "request_frame",
     "request_type",
@@ -37,6 +38,7 @@ __all__ = [
 
 Values = Mapping[str, Any]
 _Maker = Callable[[Any], Any]
+_Reader = Callable[[bytes, int], tuple[Any, int]]
 
 _LENGTH: Final = struct.Struct(">i")
 _MS: Final = timedelta(milliseconds=1)
@@ -101,23 +103,26 @@ def response_frame(kind: Any, values: Values, *, correlation_id: int) -> bytes:
     return _frame(header_type, header_type(correlation_id=i32(correlation_id)), kind, values)
 
 
-def read(kind: Any, frame: bytes) -> Any:
-    """The message of a frame without its length. Raises Unreadable."""
-    begin = _header_end(kind, frame)
+def read(kind: Any, frame: bytes, *, at: int = 0) -> Any:
+    """The message of a frame whose header begins `at` this byte. Raises Unreadable."""
+    read_header, read_message = _readers(kind)
     # kio raises what its readers happen to run into: SerialError, ValueError, OverflowError, …
     try:
-        entity, _ = entity_reader(kind)(frame, begin)
+        _, size = read_header(frame, at)
+        entity, _ = read_message(frame, at + size)
     except Exception as error:
         raise Unreadable(f"not a {kind.__name__} version {kind.__version__}: {error!r}") from error
     return entity
 
 
-def _header_end(kind: Any, frame: bytes) -> int:
-    try:
-        _, end = entity_reader(kind.__header_schema__)(frame, 0)
-    except Exception as error:
-        raise Unreadable(f"no header of a {kind.__name__}: {error!r}") from error
-    return int(end)
+def default_of(one: Field[Any], hint: Any) -> Any:
+    """Return the value of a field that is not stated: its default, else none, zero or empty."""
+    return _empty(hint) if one.default is MISSING else one.default
+
+
+@cache
+def _readers(kind: Any) -> tuple[_Reader, _Reader]:
+    return entity_reader(kind.__header_schema__), entity_reader(kind)
 
 
 def _frame(header_type: Any, header: Any, kind: Any, values: Values) -> bytes:
@@ -146,9 +151,7 @@ def _maker(kind: Any) -> _Maker:
 def _field_maker(one: Field[Any], hint: Any) -> tuple[str, _Maker, Any]:
     """Return (name, the maker of its value from a plain one, its value where none is stated)."""
     maker = _value_maker(hint, nullable=type(None) in get_args(hint))
-    if one.default is not MISSING:
-        return one.name, maker, one.default
-    return one.name, maker, _empty(hint)
+    return one.name, maker, default_of(one, hint)
 
 
 def _value_maker(hint: Any, *, nullable: bool) -> _Maker:

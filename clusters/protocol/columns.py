@@ -5,14 +5,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 from uuid import UUID
 
+from kio.schema.errors import ErrorCode
+
 from clusters.protocol.record_batches import Stop, batch_at
-from nemesis.wire.error_codes import error_name
 
 __all__ = [
     "METADATA_TOPIC",
     "METADATA_TOPIC_ID",
     "Parts",
     "carried",
+    "error_name",
     "failed",
     "partition_items",
     "topic_columns",
@@ -57,6 +59,11 @@ def partition_items(
         shared = topic_columns(topic)
         for partition in getattr(topic, field):
             yield shared | {"partition": _index(partition)}, partition
+
+
+def error_name(code: ErrorCode) -> str:
+    """Return the name as Kafka writes it: "NONE", "INELIGIBLE_REPLICA"."""
+    return code.name.upper()
 
 
 def failed(response: Any) -> dict[str, Any]:
