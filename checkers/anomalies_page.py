@@ -8,7 +8,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from checkers.catalogue import CATALOGUE, CatalogueEntry, Kind, Strength, names_of
+from checkers.catalogue import (
+    CATALOGUE,
+    MODULES,
+    CatalogueEntry,
+    Kind,
+    Strength,
+    names_of,
+)
 from checkers.entry import SUBJECTS, Nearness
 
 __all__ = ["anomalies_list", "anomalies_page"]
@@ -31,7 +38,9 @@ unknown, and so is one in which a check that the scenario demands was not judged
   two records: the difference of their positions, 1 where one is not known.
 - *session*: an unbroken ownership of a key by a process; a new assignment, or a rebalance that took
   the key away and gave it back, starts the next one.
-- Records must not be removed by retention or compaction while a run lasts.\
+- Records must not be removed by retention or compaction while a run lasts.
+
+Why a rule is sound, and what it cannot see, is argued at the top of the code of its check.\
 """
 
 _HEADINGS: Final = {
@@ -99,6 +108,8 @@ def _section(entry: CatalogueEntry) -> Iterator[str]:
         names = ", ".join(f"`{name}`" for name in entry.rests_on_zookeeper)
         yield f"- Rests on, where ZooKeeper has the metadata: {names}"
     yield f"- Source: {entry.source}"
+    path = f"{MODULES[entry.name].replace('.', '/')}.py"
+    yield f"- Code: [{path}](../{path})"
 
 
 def _strength(entry: CatalogueEntry) -> str:

@@ -25,6 +25,7 @@ __all__ = [
     "CATALOGUE",
     "GROUPS",
     "KEY_CHECKS",
+    "MODULES",
     "TABLE_CHECKS",
     "CatalogueEntry",
     "Kind",
@@ -41,13 +42,15 @@ _MACHINERY: Final = frozenset({"metadata", "runner"})
 """Folders that are no subjects."""
 
 
-def _found() -> Iterator[Check]:
+def _found() -> Iterator[tuple[str, Check]]:
+    """Yield the checks, each with the name of its module."""
     for folder in pkgutil.iter_modules(checkers.__path__):
         if not folder.ispkg or folder.name in _MACHINERY:
             continue
         subject = import_module(f"{checkers.__name__}.{folder.name}")
         for found in pkgutil.iter_modules(subject.__path__, f"{subject.__name__}."):
-            yield from getattr(import_module(found.name), "CHECKS", ())
+            for check in getattr(import_module(found.name), "CHECKS", ()):
+                yield found.name, check
 
 
 def _entries(check: Check) -> tuple[CatalogueEntry, ...]:
@@ -65,12 +68,18 @@ def _place(entry: CatalogueEntry) -> tuple[int, int, str]:
     return list(SUBJECTS).index(letter), int(number), rest
 
 
-_FOUND: Final = tuple(_found())
+_MODULES: Final = tuple(_found())
+_FOUND: Final = tuple(check for _, check in _MODULES)
 
 CATALOGUE: Final = tuple(
     sorted((entry for check in _FOUND for entry in _entries(check)), key=_place)
 )
 """The entries of all checks, in the order of a verdict."""
+
+MODULES: Final[Mapping[str, str]] = {
+    entry.name: module for module, check in _MODULES for entry in _entries(check)
+}
+"""The module of each check by its name: there it is argued why its rule is sound."""
 
 _BY_NAME: Final = {entry.name: entry for entry in CATALOGUE}
 

@@ -1,9 +1,27 @@
-"""One check as the catalogue describes it; and the kinds and strengths there are."""
+"""One check as the catalogue describes it; and the kinds and strengths there are.
 
+An entry is told once, by a text: the docstring of the check's module, or a text of its own where a
+module has several checks. Its first line is the id, the name and the title; its first paragraph is
+the rule, its last one has a line a label. What stands between them argues why the rule is sound,
+and is for readers of the code alone.
+
+    L6 unsafe-shutdown: A broker was told that it may go while it led a partition.
+
+    The answer to a heartbeat told a broker that it may go, and …
+
+    In a controlled shutdown the controller moves the leaderships away first …
+
+    Meaning: A planned restart takes partitions off line.
+    Case: an answer that tells a broker that it may go
+    Source: KIP-631
+"""
+
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
-from typing import Final
+from inspect import cleandoc
+from typing import Final, Self, TypedDict, Unpack
 
 from history.manifest import Promises
 
@@ -80,6 +98,27 @@ SUBJECTS: Final = {
 """The parts of the catalogue by the first letter of their ids, in order."""
 
 
+_HEAD: Final = re.compile(r"([A-Z]\d+[a-z]?) ([a-z0-9-]+): (.+)\.")
+_LABEL: Final = re.compile(r"^(Meaning|Allowed if|Case|Source): ", re.MULTILINE)
+
+
+class _Columns(TypedDict, total=False):
+    """The columns of an entry that are no prose."""
+
+    kind: Kind
+    nearness: Nearness
+    culprit: tuple[str, ...]
+    variants: Mapping[str, str]
+    strength: Strength
+    allowed_if: str
+    promise: str
+    rests_on: tuple[str, ...]
+    rests_on_zookeeper: tuple[str, ...]
+    tells_outages: bool
+    needs: tuple[str, ...]
+    bound: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CatalogueEntry:
     """One check; by default of an anomaly that nothing allows."""
@@ -121,6 +160,34 @@ class CatalogueEntry:
     bound: str = ""
     """The bound that it holds a run to, without which it is not asked
     (`history.manifest.Manifest.required_bounds`); empty: it has none."""
+
+    @classmethod
+    def of(cls, text: str | None, **columns: Unpack[_Columns]) -> Self:
+        """Return the entry that a text tells, with the columns that are no prose.
+
+        Raises ValueError where the text has no head, no rule, or not each label once. "Allowed if"
+        may be missing; where it is told, the strength is `allowed-if`.
+        """
+        head, *paragraphs = cleandoc(text or "").split("\n\n")
+        titled = _HEAD.fullmatch(" ".join(head.split()))
+        before, *told = _LABEL.split(paragraphs[-1]) if len(paragraphs) > 1 else ("",)
+        labels = {
+            label.lower().replace(" ", "_"): " ".join(words.split())
+            for label, words in zip(told[::2], told[1::2], strict=True)
+        }
+        lacking = {"meaning", "case", "source"} - labels.keys()
+        if titled is None or before or lacking or len(told) != 2 * len(labels):
+            raise ValueError(f"no entry of the catalogue: {head}")
+        if "allowed_if" in labels:
+            columns["strength"] = Strength.ALLOWED_IF
+        return cls(
+            id=titled[1],
+            name=titled[2],
+            title=titled[3],
+            rule=" ".join(paragraphs[0].split()),
+            **labels,
+            **columns,
+        )
 
     @property
     def subject(self) -> str:

@@ -1,16 +1,21 @@
-"""C16 deposed-controller-write: a controller went on deciding after another one had been elected.
+"""C16 deposed-controller-write: A deposed controller went on deciding.
+
+A session that had held the office of the controller changed the state of a partition after another
+session had taken the office; changes of the ISR alone by the session of the partition's leader are
+left out.
 
 Where ZooKeeper has the metadata, a controller writes the states of partitions itself. One that was
 paused, or cut off, may not know that its session is over and another broker is the controller. Each
 of its writes therefore depends on the controller epoch being its own still (KAFKA-6082), and
-ZooKeeper refuses it else. So a change of a state is accused if its session had held the office of
-the controller and another session held it when the change was made.
+ZooKeeper refuses it else.
 
 A broker that was the controller once may lead partitions, and below the inter-broker protocols that
 have AlterPartition or IsrChange a leader writes its ISR itself. So a change by the session that
 registered the partition's leader is left out if it leaves leader and leader epoch as they are.
 
-Source: KAFKA-6082; `KafkaZkClient.retryRequestsUntilConnected` with `controllerZkVersionCheck`.
+Meaning: Two controllers decide at the same time, and one of them by what is out of date.
+Case: a change of a state by a session that is or was the controller's
+Source: KAFKA-6082; `KafkaZkClient.retryRequestsUntilConnected` with `controllerZkVersionCheck`
 """
 
 from collections.abc import Iterator
@@ -27,7 +32,12 @@ from checkers.table_check import TableCheck
 
 __all__ = ["CHECKS", "NAME", "deposed_controller_writes"]
 
-NAME: Final = "deposed-controller-write"
+ENTRY: Final = CatalogueEntry.of(
+    __doc__,
+    nearness=Nearness.QUORUM,
+    needs=("transaction_log", "metadata_log"),
+)
+NAME: Final = ENTRY.name
 
 
 def deposed_controller_writes(tables: Tables, seen: MetadataView) -> Judged:
@@ -86,20 +96,7 @@ def _proof(
 
 CHECKS: Final = (
     TableCheck(
-        entry=CatalogueEntry(
-            id="C16",
-            name=NAME,
-            title="A deposed controller went on deciding",
-            rule="A session that had held the office of the controller changed the state of a "
-            "partition after another session had taken the office; changes of the ISR alone by "
-            "the session of the partition's leader are left out.",
-            meaning="Two controllers decide at the same time, and one of them by what is out of "
-            "date.",
-            nearness=Nearness.QUORUM,
-            case="a change of a state by a session that is or was the controller's",
-            source="KAFKA-6082",
-            needs=("transaction_log", "metadata_log"),
-        ),
+        entry=ENTRY,
         kernel=deposed_controller_writes,
     ),
 )

@@ -1,13 +1,13 @@
-"""C13 epoch-check-bypassed: the controller made a change of the ISR that it had to refuse.
+"""C13 epoch-check-bypassed: The controller changed an ISR on a proposal that it had to refuse.
 
-A proposal (AlterPartition) names epochs, so that one from the past changes nothing. The controller
-compares each with the state before the change, and answers with an error if one differs:
+An AlterPartition made a version of its partition, and what it names is not what was in force
+before: the partition epoch that it expects, the leader epoch, its sender as the leader, its
+sender's broker epoch, or, from version 3 on, the broker epoch of a member (-1 is not compared).
+INVALID_UPDATE_VERSION, FENCED_LEADER_EPOCH, INVALID_REQUEST, STALE_BROKER_EPOCH and
+INELIGIBLE_REPLICA are the answers to that. Where ZooKeeper has the metadata, what is so already is
+granted, and a later version than the next is not judged.
 
-- the partition epoch (INVALID_UPDATE_VERSION) and the leader epoch (FENCED_LEADER_EPOCH);
-- its sender, who has to lead the partition (INVALID_REQUEST), and its sender's broker epoch
-  (STALE_BROKER_EPOCH): another one is of a dead incarnation;
-- from version 3 on, the broker epoch of every member of the ISR it asks for (INELIGIBLE_REPLICA);
-  -1 is not compared (KIP-903).
+A proposal (AlterPartition) names epochs, so that one from the past changes nothing.
 
 So a request that was answered without an error by a version later than the one that it expects has
 to agree with the version before that one, and with the last registrations before its metadata
@@ -27,8 +27,11 @@ passing on of the request in which nothing was done to the controller or to ZooK
 (`checkers.standstills`): one that was paused decides on what it knew before. A heartbeat of the new
 incarnation that reached it tells it as well, even where it is cut off from ZooKeeper.
 
+Meaning: The checks that keep what is out of date from changing an ISR do not work: a dead or
+deposed leader decides, or a broker without its data comes to be in sync.
+Case: an epoch, or the sender, that a successful AlterPartition names
 Source: KIP-497, KIP-631, KIP-903; `ReplicationControlManager.validateAlterPartitionData` and
-`ineligibleReplicasForIsr`, `ClusterControlManager.checkBrokerEpoch`.
+`ineligibleReplicasForIsr`, `ClusterControlManager.checkBrokerEpoch`
 """
 
 from collections.abc import Iterator, Mapping
@@ -59,7 +62,13 @@ from checkers.table_check import TableCheck
 
 __all__ = ["CHECKS", "LEARNT_NS", "NAME", "bypassed_epoch_checks"]
 
-NAME: Final = "epoch-check-bypassed"
+ENTRY: Final = CatalogueEntry.of(
+    __doc__,
+    nearness=Nearness.REQUEST,
+    culprit=("{api}:leader→controller", "not-{refusal}"),
+    needs=("metadata_log", "wire"),
+)
+NAME: Final = ENTRY.name
 LEARNT_NS: Final = 2_000_000_000
 _UNCHECKED: Final = -1
 _STALE: Final = "STALE_BROKER_EPOCH"
@@ -267,25 +276,7 @@ def _proof(
 
 CHECKS: Final = (
     TableCheck(
-        entry=CatalogueEntry(
-            id="C13",
-            name=NAME,
-            title="The controller changed an ISR on a proposal that it had to refuse",
-            rule="An AlterPartition made a version of its partition, and what it names is not "
-            "what was in force before: the partition epoch that it expects, the leader epoch, its "
-            "sender as the leader, its sender's broker epoch, or the broker epoch of a member "
-            "(-1 is not compared). INVALID_UPDATE_VERSION, FENCED_LEADER_EPOCH, INVALID_REQUEST, "
-            "STALE_BROKER_EPOCH and INELIGIBLE_REPLICA are the answers to that. Where ZooKeeper "
-            "has the metadata, what is so already is granted, and a later version than the next is "
-            "not judged.",
-            meaning="The checks that keep what is out of date from changing an ISR do not work: a "
-            "dead or deposed leader decides, or a broker without its data comes to be in sync.",
-            nearness=Nearness.REQUEST,
-            culprit=("{api}:leader→controller", "not-{refusal}"),
-            case="an epoch, or the sender, that a successful AlterPartition names",
-            source="KIP-497, KIP-631, KIP-903",
-            needs=("metadata_log", "wire"),
-        ),
+        entry=ENTRY,
         kernel=bypassed_epoch_checks,
         tables=("metadata_log", "wire", "faults"),
         split=Split.PARTITIONS,

@@ -1,16 +1,19 @@
-"""C5 epoch-went-back: the numbers that must only grow.
+"""C5 epoch-went-back: An epoch or a metadata offset went back, or one was skipped.
 
-- In every node's metadata log, the controller epoch from offset to offset, and the offset.
-- In the log of record, the leader epoch and the partition epoch of a partition (a change makes the
-  next ones implicitly, so only a partition that is stated whole a second time can go back), and the
-  broker epoch of a broker, from registration to registration: another incarnation has a higher one.
-  On ZooKeeper a partition epoch that the log leaves out is a doubt.
-- On the tape, the metadata offset that an incarnation of a broker has applied, from heartbeat to
-  heartbeat of one connection; and the epochs of a partition from an AlterPartition to its answer,
-  which is at most one partition epoch later: none is skipped. A controller on ZooKeeper grants what
-  is so already, whatever epoch is expected: there a request that was held may skip some.
+These never fall: controller epoch and offset along every metadata log; leader epoch and partition
+epoch of a partition; broker epoch from registration to registration, and another incarnation has a
+higher one; the metadata offset in the heartbeats of one incarnation and connection. An
+AlterPartition is answered with the partition epoch that it expected or the next one; where
+ZooKeeper has the metadata, with no earlier one.
 
-Source: KIP-101, KIP-497, KIP-631.
+A change makes the next leader epoch and partition epoch implicitly, so only a partition that is
+stated whole a second time can go back. On ZooKeeper a partition epoch that the log leaves out is a
+doubt. A controller there grants what is so already, whatever epoch is expected: a request that was
+held may skip some.
+
+Meaning: What fences old leaders and old brokers off does not any more.
+Case: a step from an epoch or a metadata offset to the next one
+Source: KIP-101, KIP-497, KIP-631
 """
 
 from collections.abc import Iterator
@@ -34,7 +37,12 @@ from checkers.table_check import SlicedKernel, TableCheck
 
 __all__ = ["CHECKS", "NAME", "epochs_that_went_back"]
 
-NAME: Final = "epoch-went-back"
+ENTRY: Final = CatalogueEntry.of(
+    __doc__,
+    nearness=Nearness.METADATA,
+    needs=("metadata_log",),
+)
+NAME: Final = ENTRY.name
 
 
 def epochs_that_went_back(tables: Tables, seen: MetadataView) -> Judged:
@@ -246,22 +254,7 @@ def _key(rpc: Rpc, seen: MetadataView) -> str:
 
 CHECKS: Final = (
     TableCheck(
-        entry=CatalogueEntry(
-            id="C5",
-            name=NAME,
-            title="An epoch or a metadata offset went back, or one was skipped",
-            rule="These never fall: controller epoch and offset along every metadata log; leader "
-            "epoch and partition epoch of a partition; broker epoch from registration to "
-            "registration, and another incarnation has a higher one; the metadata offset in the "
-            "heartbeats of one incarnation and connection. An AlterPartition is answered with the "
-            "partition epoch that it expected or the next one; where ZooKeeper has the metadata, "
-            "with no earlier one.",
-            meaning="What fences old leaders and old brokers off does not any more.",
-            nearness=Nearness.METADATA,
-            case="a step from an epoch or a metadata offset to the next one",
-            source="KIP-101, KIP-497, KIP-631",
-            needs=("metadata_log",),
-        ),
+        entry=ENTRY,
         kernel=epochs_that_went_back,
         parts=(
             SlicedKernel(kernel=logs_that_went_back),

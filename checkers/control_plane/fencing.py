@@ -4,25 +4,9 @@ A controller fences a broker whose session has ended: it has taken no heartbeat 
 for the session time-out. Both sides are compared by bounds (`checkers.metadata.sessions`), each
 taken so that it speaks for the controller:
 
-- *too early*: the latest that the fencing can have been decided is less than the time-out after the
-  earliest moment at which the same controller, in the same term, can have taken the last heartbeat
-  that it had surely accepted by then. A broker that is leaving, or that asks to be fenced, is; and
-  so is the old registration of a broker that registers anew, as one does that takes its own session
-  for ended: heartbeats that it sent before may still come;
-- *too late*: a broker was unfenced for `SLACK_NS` longer than the time-out after the latest moment
-  at which the controller can have heard of it, itself in office by then; and for all of that slack
-  the controller wrote records (a living one does so twice a second), so that it was neither paused
-  nor starved. A heartbeat that reached it and was not answered may have been taken at any time, so
-  no silence is told of until an answered one follows. It must have accepted one before: a broker
-  whose heartbeats are not on the tape is not judged. A case is a silence that may have been longer
-  than the time-out, by the clocks' bounds; one that was, while the controller cannot be shown to
-  have written, does not count.
-
 The time-out is the controller's own setting. That a broker goes on serving its clients after its
 session has ended is no breach: brokers of Apache Kafka do not fence themselves, they learn it from
 the metadata log.
-
-Source: KIP-631; `BrokerHeartbeatManager`, `QuorumController.maybeFenceReplicas`.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -50,8 +34,48 @@ from checkers.table_check import TableCheck
 
 __all__ = ["CHECKS", "EARLY", "LATE", "SLACK_NS", "fenced_too_early", "fenced_too_late"]
 
-EARLY: Final = "fencing-too-early"
-LATE: Final = "fencing-too-late"
+EARLY_ENTRY: Final = CatalogueEntry.of(
+    """C8a fencing-too-early: A broker was fenced whose session had not ended.
+
+    A broker that neither left nor asked for it was fenced, and the latest that this can have been
+    decided is less than the session time-out after the earliest that the same controller can have
+    taken the last heartbeat that it had accepted.
+
+    A broker that is leaving, or that asks to be fenced, is; and so is the old registration of a
+    broker that registers anew, as one does that takes its own session for ended: heartbeats that it
+    sent before may still come.
+
+    Meaning: A living broker loses its leaderships, and partitions move for nothing.
+    Case: a fencing of a broker whose last heartbeat is on the tape
+    Source: KIP-631; `BrokerHeartbeatManager`, `QuorumController.maybeFenceReplicas`
+    """,
+    nearness=Nearness.METADATA,
+    rests_on=("whole-tape",),
+    needs=("metadata_log", "wire", "node_settings"),
+)
+EARLY: Final = EARLY_ENTRY.name
+LATE_ENTRY: Final = CatalogueEntry.of(
+    """C8b fencing-too-late: A broker was not fenced though its session had ended.
+
+    A broker stayed unfenced for 5 s longer than the session time-out after the latest that its
+    controller can have heard of it, while that controller wrote records at least every 2 s.
+
+    A living controller writes records twice a second: one that wrote for all of `SLACK_NS` was
+    neither paused nor starved. It has to be in office, too. A heartbeat that reached it and was not
+    answered may have been taken at any time, so no silence is told of until an answered one
+    follows. It must have accepted one before: a broker whose heartbeats are not on the tape is not
+    judged. A case is a silence that may have been longer than the time-out, by the clocks' bounds;
+    one that was, while the controller cannot be shown to have written, does not count.
+
+    Meaning: Partitions led by a broker that is gone stay without a leader.
+    Case: a broker's silence that may have been longer than its session time-out
+    Source: KIP-631; `BrokerHeartbeatManager`, `QuorumController.maybeFenceReplicas`
+    """,
+    nearness=Nearness.METADATA,
+    rests_on=("whole-tape",),
+    needs=("metadata_log", "wire", "node_settings"),
+)
+LATE: Final = LATE_ENTRY.name
 SLACK_NS: Final = 5_000_000_000
 """A controller looks for ended sessions several times a time-out; on a machine with too few cores,
 340 ms late was the worst of 490 fencings."""
@@ -235,39 +259,13 @@ def _wrote(term: Term, facts: Facts, *, from_ns: int, until_ns: int) -> bool:
 
 CHECKS: Final = (
     TableCheck(
-        entry=CatalogueEntry(
-            id="C8a",
-            name=EARLY,
-            title="A broker was fenced whose session had not ended",
-            rule="A broker that neither left nor asked for it was fenced, and the latest that "
-            "this can have been decided is less than the session time-out after the earliest that "
-            "the same controller can have taken the last heartbeat that it had accepted.",
-            meaning="A living broker loses its leaderships, and partitions move for nothing.",
-            nearness=Nearness.METADATA,
-            case="a fencing of a broker whose last heartbeat is on the tape",
-            source="KIP-631",
-            rests_on=("whole-tape",),
-            needs=("metadata_log", "wire", "node_settings"),
-        ),
+        entry=EARLY_ENTRY,
         kernel=fenced_too_early,
         split=Split.BROKERS,
         apis=("BrokerHeartbeat",),
     ),
     TableCheck(
-        entry=CatalogueEntry(
-            id="C8b",
-            name=LATE,
-            title="A broker was not fenced though its session had ended",
-            rule="A broker stayed unfenced for 5 s longer than the session time-out after the "
-            "latest that its controller can have heard of it, while that controller wrote records "
-            "at least every 2 s.",
-            meaning="Partitions led by a broker that is gone stay without a leader.",
-            nearness=Nearness.METADATA,
-            case="a broker's silence that may have been longer than its session time-out",
-            source="KIP-631",
-            rests_on=("whole-tape",),
-            needs=("metadata_log", "wire", "node_settings"),
-        ),
+        entry=LATE_ENTRY,
         kernel=fenced_too_late,
         split=Split.BROKERS,
         apis=("BrokerHeartbeat",),

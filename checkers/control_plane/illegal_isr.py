@@ -1,15 +1,4 @@
-"""C9: ISRs and ELRs that no version of a partition may have.
-
-- empty-isr: without eligible leader replicas (KIP-966) an ISR keeps its last member whatever
-  happens to it. With them it may be empty, while the partition has no leader and until one of the
-  ELR, or the last known leader, is back. From when on a cluster has them is told by its feature
-  level, or by the first ELR in its log. A cluster that gives them up again may still have an ISR
-  that was emptied while it had them: nothing is accused after that.
-- isr-not-in-replicas: every member of the ISR is one of the partition's replicas.
-- elr-overlaps-isr: a replica is in the ISR or in the ELR.
-
-Source: KIP-631, KIP-966.
-"""
+"""C9: ISRs and ELRs that no version of a partition may have."""
 
 from collections.abc import Iterator
 from typing import Any, Final
@@ -32,9 +21,52 @@ __all__ = [
     "strange_isrs",
 ]
 
-EMPTY: Final = "empty-isr"
-NOT_IN_REPLICAS: Final = "isr-not-in-replicas"
-ELR_OVERLAPS: Final = "elr-overlaps-isr"
+EMPTY_ENTRY: Final = CatalogueEntry.of(
+    """C9a empty-isr: A partition has no ISR.
+
+    An ISR is empty while somebody leads, or on a cluster without eligible leader replicas. With
+    them (KIP-966) it may be empty while there is no leader.
+
+    Without eligible leader replicas an ISR keeps its last member whatever happens to it. With them
+    it may be empty until one of the ELR, or the last known leader, is back. From when on a cluster
+    has them is told by its feature level, or by the first ELR in its log. A cluster that gives them
+    up again may still have an ISR that was emptied while it had them: nothing is accused after
+    that.
+
+    Meaning: No replica is known to have the committed records.
+    Case: a version of a partition's ISR
+    Source: KIP-631, KIP-966; KAFKA-15353
+    """,
+    nearness=Nearness.METADATA,
+    needs=("metadata_log",),
+)
+EMPTY: Final = EMPTY_ENTRY.name
+NOT_IN_REPLICAS_ENTRY: Final = CatalogueEntry.of(
+    """C9b isr-not-in-replicas: An ISR has a member that is no replica.
+
+    Each member of an ISR is among the partition's replicas.
+
+    Meaning: A broker that holds no copy counts as having one.
+    Case: a version of a partition's ISR
+    Source: KIP-631
+    """,
+    nearness=Nearness.METADATA,
+    needs=("metadata_log",),
+)
+NOT_IN_REPLICAS: Final = NOT_IN_REPLICAS_ENTRY.name
+ELR_OVERLAPS_ENTRY: Final = CatalogueEntry.of(
+    """C9c elr-overlaps-isr: A replica is in the ISR and among the eligible leaders outside it.
+
+    ISR and ELR of a partition have no member in common.
+
+    Meaning: The controller's records of who has what contradict themselves.
+    Case: a version of a partition with an ELR
+    Source: KIP-966
+    """,
+    nearness=Nearness.METADATA,
+    needs=("metadata_log",),
+)
+ELR_OVERLAPS: Final = ELR_OVERLAPS_ENTRY.name
 
 _ELR_FEATURE: Final = "eligible.leader.replicas.version"
 
@@ -110,47 +142,16 @@ def _proof(history: PartitionHistory, version: PartitionVersion, rule: str, **na
 
 CHECKS: Final = (
     TableCheck(
-        entry=CatalogueEntry(
-            id="C9a",
-            name=EMPTY,
-            title="A partition has no ISR",
-            rule="An ISR is empty while somebody leads, or on a cluster without eligible leader "
-            "replicas. With them (KIP-966) it may be empty while there is no leader.",
-            meaning="No replica is known to have the committed records.",
-            nearness=Nearness.METADATA,
-            case="a version of a partition's ISR",
-            source="KIP-631, KIP-966; KAFKA-15353",
-            needs=("metadata_log",),
-        ),
+        entry=EMPTY_ENTRY,
         kernel=empty_isrs,
     ),
     TableCheck(
-        entry=CatalogueEntry(
-            id="C9b",
-            name=NOT_IN_REPLICAS,
-            title="An ISR has a member that is no replica",
-            rule="Each member of an ISR is among the partition's replicas.",
-            meaning="A broker that holds no copy counts as having one.",
-            nearness=Nearness.METADATA,
-            case="a version of a partition's ISR",
-            source="KIP-631",
-            needs=("metadata_log",),
-        ),
+        entry=NOT_IN_REPLICAS_ENTRY,
         kernel=strange_isrs,
         split=Split.PARTITIONS,
     ),
     TableCheck(
-        entry=CatalogueEntry(
-            id="C9c",
-            name=ELR_OVERLAPS,
-            title="A replica is in the ISR and among the eligible leaders outside it",
-            rule="ISR and ELR of a partition have no member in common.",
-            meaning="The controller's records of who has what contradict themselves.",
-            nearness=Nearness.METADATA,
-            case="a version of a partition with an ELR",
-            source="KIP-966",
-            needs=("metadata_log",),
-        ),
+        entry=ELR_OVERLAPS_ENTRY,
         kernel=elr_overlaps,
         split=Split.PARTITIONS,
     ),

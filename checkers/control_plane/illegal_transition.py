@@ -1,4 +1,11 @@
-"""C11 illegal-transition: the log of record, replayed through a model of the controller's rules.
+"""C11 illegal-transition: The metadata log makes a step that no rule allows.
+
+The log of record is replayed, record by record, through a model of the controller's rules: who is
+registered, at which level, fenced, unfenced or amended, and under which broker epoch; who may be
+elected, how an unclean election is recorded, and who may be in the ISR meanwhile; who comes into
+the ELR; what a reassignment may name; topics, partitions and producer ids are given out once;
+features, and what their levels allow to be written; transactions of the log. No record may break
+one.
 
 The model (`checkers.metadata.state`) is given one record after the other; each is judged by the
 rules of its type as a step from the state that the records before it add up to, and then applied,
@@ -32,8 +39,10 @@ The rules leave out, with reasons:
 
 It cannot see what a step was asked for, only what it did: that is C1's, C2's and C13's.
 
-Source: KIP-584 (features), KIP-631, KIP-730 (producer ids), KIP-841, KIP-868; `MetadataVersion` for
-the levels.
+Meaning: The controller has decided what its own rules forbid, and every broker follows it.
+Case: a record of the metadata log that says anything
+Source: KIP-455, KIP-584, KIP-631, KIP-704, KIP-730, KIP-841, KIP-868, KIP-966; `MetadataVersion`
+for the levels
 """
 
 import re
@@ -65,7 +74,13 @@ from checkers.table_check import TableCheck
 
 __all__ = ["CHECKS", "LEVEL_OF_SHUTDOWN", "METADATA_VERSION", "NAME", "illegal_transitions"]
 
-NAME: Final = "illegal-transition"
+ENTRY: Final = CatalogueEntry.of(
+    __doc__,
+    nearness=Nearness.METADATA,
+    culprit=("controller:{record}", "{step}"),
+    needs=("metadata_log",),
+)
+NAME: Final = ENTRY.name
 _REGISTRATION: Final = "RegisterBrokerRecord"
 METADATA_VERSION: Final = "metadata.version"
 _SUPPORTED: Final = re.compile(r"(?:^|,)metadata\.version=(\d+)\.\.(\d+)")
@@ -371,25 +386,7 @@ _ABSENCE: Final[Mapping[str, tuple[Rule, ...]]] = {
 
 CHECKS: Final = (
     TableCheck(
-        entry=CatalogueEntry(
-            id="C11",
-            name=NAME,
-            title="The metadata log makes a step that no rule allows",
-            rule="The log of record is replayed, record by record, through a model of the "
-            "controller's rules: who is registered, at which level, fenced, unfenced or amended, "
-            "and under which broker epoch; who may be elected, how an unclean election is "
-            "recorded, and who may be in the ISR meanwhile; who comes into the ELR; what a "
-            "reassignment may name; topics, partitions and producer ids are given out once; "
-            "features, and what their levels allow to be written; transactions of the log. No "
-            "record may break one.",
-            meaning="The controller has decided what its own rules forbid, and every broker "
-            "follows it.",
-            nearness=Nearness.METADATA,
-            culprit=("controller:{record}", "{step}"),
-            case="a record of the metadata log that says anything",
-            source="KIP-455, KIP-584, KIP-631, KIP-704, KIP-730, KIP-841, KIP-868, KIP-966",
-            needs=("metadata_log",),
-        ),
+        entry=ENTRY,
         kernel=illegal_transitions,
     ),
 )

@@ -1,28 +1,33 @@
-"""C18 inactive-leader: a broker leads of which the controller has not heard.
+"""C18 inactive-leader: A broker leads that the controller has not heard of.
+
+A broker that is not legacy was elected the leader of a partition without a heartbeat that the
+controller in office can have taken within the controller-side time-out and 5 s; or it led on for
+longer than that and a session's time-out after its last one, while the controller answered others.
+Times in which ZooKeeper may have taken no write are not counted.
 
 Where brokers send MetadataHeartbeats, the controller keeps a state of each: inactive until its
 first heartbeat, and again once none came for the controller-side time-out. An inactive broker is
-treated as one that is absent. So of each partition:
+treated as one that is absent.
 
-- whoever is elected has sent a heartbeat that the controller in office can have taken not longer
-  before the election than the time-out: one that was paused takes what has reached it when it goes
-  on, and answers then. A broker that had registered before that controller was elected may have
-  been heard of by the one before: it has the time-out from the election on. Of one that has
-  registered since, heartbeats of its earlier incarnations say nothing;
-- who leads does not lead on for longer than the time-out after its last heartbeat. The controller
-  may be cut off from ZooKeeper meanwhile, for no longer than its session lasts; so it is given that
-  as well. That it lived is known if it answered what reached it afterwards from another broker, and
-  had `_ACTS_NS` then. Once a topic is to be deleted, its partitions are led as they were until they
-  are gone.
+A controller that was paused takes what has reached it when it goes on, and answers then. A broker
+that had registered before the controller in office was elected may have been heard of by the one
+before: it has the time-out from the election on. Of one that has registered since, heartbeats of
+its earlier incarnations say nothing.
 
-Both with `SLACK_NS`, and without the time in which ZooKeeper may have taken no write: what is
-written behind an outage may have been decided before it, one decision after the other.
+The controller may be cut off from ZooKeeper, for no longer than its session lasts; so a leader is
+given that as well. That the controller lived is known if it answered what reached it afterwards
+from another broker, and had `_ACTS_NS` then. Once a topic is to be deleted, its partitions are led
+as they were until they are gone. What is written behind an outage of ZooKeeper may have been
+decided before it, one decision after the other.
 
 A broker that has registered as legacy (version 4) is always active; a controller sends itself no
 heartbeat over a link. Only where nodes state the time-out and heartbeats are on the tape is
 anything judged.
 
-Source: the draft "Controller heartbeats, broker incarnation ids".
+Meaning: Clients are sent to a broker that is cut off from the controller, and so serves what is out
+of date.
+Case: a leadership of a broker other than the controller and not legacy: its begin, and its end
+Source: the draft "Controller heartbeats, broker incarnation ids"
 """
 
 from bisect import bisect_left, bisect_right
@@ -55,7 +60,17 @@ from checkers.table_check import TableCheck
 
 __all__ = ["CHECKS", "NAME", "SLACK_NS", "Outages", "inactive_leaders", "outages_of"]
 
-NAME: Final = "inactive-leader"
+ENTRY: Final = CatalogueEntry.of(
+    __doc__,
+    nearness=Nearness.METADATA,
+    variants={
+        "no heartbeat of its incarnation": "never-heard",
+        "its last heartbeat had reached": "fallen-silent",
+    },
+    rests_on=("whole-tape",),
+    needs=("wire", "metadata_log", "node_settings", "transaction_log", "ensemble"),
+)
+NAME: Final = ENTRY.name
 SLACK_NS: Final = 5_000_000_000
 _ACTS_NS: Final = 1_000_000_000
 _SESSION: Final = "zookeeper.session.timeout.ms"
@@ -310,28 +325,7 @@ def outages_of(log: LogOfRecord, ensemble: pa.Table, facts: Facts) -> Outages:
 
 CHECKS: Final = (
     TableCheck(
-        entry=CatalogueEntry(
-            id="C18",
-            name=NAME,
-            title="A broker leads that the controller has not heard of",
-            rule="A broker that is not legacy was elected the leader of a partition without a "
-            "heartbeat that the controller in office can have taken within the controller-side "
-            "time-out and 5 s; or it led on for longer than that and a session's time-out after "
-            "its last one, while the controller answered others. Times in which ZooKeeper may have "
-            "taken no write are not counted.",
-            meaning="Clients are sent to a broker that is cut off from the controller, and so "
-            "serves what is out of date.",
-            nearness=Nearness.METADATA,
-            variants={
-                "no heartbeat of its incarnation": "never-heard",
-                "its last heartbeat had reached": "fallen-silent",
-            },
-            case="a leadership of a broker other than the controller and not legacy: its begin, "
-            "and its end",
-            source="Draft: controller heartbeats, broker incarnation ids",
-            rests_on=("whole-tape",),
-            needs=("wire", "metadata_log", "node_settings", "transaction_log", "ensemble"),
-        ),
+        entry=ENTRY,
         kernel=inactive_leaders,
         apis=(METADATA_HEARTBEAT,),
         tables=("wire", "metadata_log", "node_settings", "ensemble"),

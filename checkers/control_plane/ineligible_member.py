@@ -1,8 +1,13 @@
-"""C3 ineligible-member: a broker is in an ISR that it may not be in.
+"""C3 ineligible-member: A broker that may not be in an ISR is in one.
 
-A replica joins an ISR only while its broker is registered, not fenced and not in controlled
-shutdown (KIP-841): the controller checks that against its own log, so the records before the join
-decide, exactly. Elections recorded as unclean are left out.
+A replica joins an ISR, by an election that is not recorded as unclean or by a change, while the
+metadata log before it has its broker unregistered, fenced or in controlled shutdown; or a fenced
+one stays a member for more than 10 s, though it is not the last. After a registration, and in the
+ZooKeeper generation after the end of a session for joins, too, the 10 s count only under one
+controller and without a fault that it may depend on.
+
+The controller checks a join against its own log (KIP-841), so the records before it decide,
+exactly.
 
 A fenced broker leaves every ISR but one of which it is the last member. The controller writes both
 at once, the changes of the ISRs first; still a fenced member is only accused after it has surely
@@ -17,7 +22,10 @@ then takes the broker out of its ISRs. So of a broker without a session, joining
 own death is no such fault. A leader that lets in whom it saw alive has to have been there, too. Of
 a topic that is to be deleted it changes no ISR any more, however long that waits.
 
-Source: KIP-631, KIP-841; KIP-903 for the last member that stays.
+Meaning: Writes wait for a broker that does not answer, or a broker that is out of office may be
+elected.
+Case: a replica that joined an ISR, or a member of one whose broker was fenced
+Source: KIP-631, KIP-841; KIP-903 for the last member that stays
 """
 
 from bisect import bisect_right
@@ -40,7 +48,12 @@ from checkers.table_check import TableCheck
 
 __all__ = ["CHECKS", "GRACE_MS", "NAME", "ineligible_members"]
 
-NAME: Final = "ineligible-member"
+ENTRY: Final = CatalogueEntry.of(
+    __doc__,
+    nearness=Nearness.METADATA,
+    needs=("metadata_log",),
+)
+NAME: Final = ENTRY.name
 GRACE_MS: Final = 10_000
 """A broker that registers and lives is unfenced well within it."""
 
@@ -243,23 +256,7 @@ def _stay(
 
 CHECKS: Final = (
     TableCheck(
-        entry=CatalogueEntry(
-            id="C3",
-            name=NAME,
-            title="A broker that may not be in an ISR is in one",
-            rule="A replica joins an ISR, by an election that is not recorded as unclean or by a "
-            "change, while the metadata log before it has its broker unregistered, fenced or in "
-            "controlled shutdown; or a fenced one stays a member for more than 10 s, though it is "
-            "not the last. After a registration, and in the ZooKeeper generation after the end of "
-            "a session for joins, too, the 10 s count only under one controller and without a "
-            "fault that it may depend on.",
-            meaning="Writes wait for a broker that does not answer, or a broker that is out of "
-            "office may be elected.",
-            nearness=Nearness.METADATA,
-            case="a replica that joined an ISR, or a member of one whose broker was fenced",
-            source="KIP-631, KIP-841, KIP-903",
-            needs=("metadata_log",),
-        ),
+        entry=ENTRY,
         kernel=ineligible_members,
         split=Split.PARTITIONS,
         tables=("metadata_log", "faults"),

@@ -1,16 +1,20 @@
-"""C20 leaderless: a partition stays without a leader though a replica that may lead serves.
+"""C20 leaderless: A partition stays without a leader though a replica that may lead serves.
+
+For longer than 10 s, under one version of it, a partition has no leader, or one whose broker is
+fenced or not registered, while the broker of a member of its ISR (or, where that is empty, of its
+ELR) is registered, unfenced and not in controlled shutdown; and no fault is in effect that this
+broker or who decides may depend on. Not of a topic that is to be deleted.
 
 A controller elects as soon as it can: when a leader goes, out of the rest of the ISR, and when
 there was none left, at the return of the first member. So a partition has a leader that serves, or
 none of those that may lead it does. What may lead is a member of the ISR or, where that is empty,
 of the ELR. A leader serves while it is registered and unfenced, in controlled shutdown, too.
 
-Accused is a partition that is without a leader that serves for longer than `ELECTED_NS`, under one
-version of it, while a broker that may lead it is registered, unfenced and not in controlled
-shutdown, and no fault is in effect that this broker or who decides may depend on
-(`checkers.metadata.absences`). A topic that is to be deleted is left out from then on.
+`checkers.metadata.absences` says which faults a broker, or who decides, may depend on.
 
-Source: KIP-631; for ZooKeeper `OfflinePartitionLeaderElectionStrategy`.
+Meaning: Nobody can write to it or read from it, and nothing stands in the way.
+Case: an election of another leader, or a time without one that was too long
+Source: KIP-631; for ZooKeeper `OfflinePartitionLeaderElectionStrategy`
 """
 
 from collections.abc import Iterator
@@ -30,7 +34,12 @@ from checkers.table_check import TableCheck
 
 __all__ = ["CHECKS", "ELECTED_NS", "NAME", "leaderless"]
 
-NAME: Final = "leaderless"
+ENTRY: Final = CatalogueEntry.of(
+    __doc__,
+    nearness=Nearness.STANDSTILL,
+    needs=("metadata_log",),
+)
+NAME: Final = ENTRY.name
 ELECTED_NS: Final = 10_000_000_000
 """Many times what a controller takes to elect a leader."""
 
@@ -115,21 +124,7 @@ def _proof(
 
 CHECKS: Final = (
     TableCheck(
-        entry=CatalogueEntry(
-            id="C20",
-            name=NAME,
-            title="A partition stays without a leader though a replica that may lead serves",
-            rule="For longer than 10 s, under one version of it, a partition has no leader, or one "
-            "whose broker is fenced or not registered, while the broker of a member of its ISR "
-            "(or, where that is empty, of its ELR) is registered, unfenced and not in controlled "
-            "shutdown; and no fault is in effect that this broker or who decides may depend on. "
-            "Not of a topic that is to be deleted.",
-            meaning="Nobody can write to it or read from it, and nothing stands in the way.",
-            nearness=Nearness.STANDSTILL,
-            case="an election of another leader, or a time without one that was too long",
-            source="KIP-631; OfflinePartitionLeaderElectionStrategy",
-            needs=("metadata_log",),
-        ),
+        entry=ENTRY,
         kernel=leaderless,
         split=Split.PARTITIONS,
         tables=("metadata_log", "faults"),

@@ -1,16 +1,14 @@
-"""C15 lost-metadata-write: a write to the metadata was acknowledged and is not in the log.
+"""C15 lost-metadata-write: A write to the metadata was acknowledged and is not in the log.
 
-A controller answers a client's write once its records are committed. So the log of record has, of
-every write that was acknowledged, a record that was appended between its call and its return:
+A topic was created or deleted, or a setting of it changed, and that was acknowledged. The log of
+record, which goes on beyond that, has no such record (the topic id, a removal of the topic, the
+value) that can have been appended between the call and the return. Nothing is judged where the log
+begins with a snapshot.
 
-- of a creation, a TopicRecord with the topic id that the client was told;
-- of a deletion, a RemoveTopicRecord of a topic of that name; in the ZooKeeper generation, where the
-  topic itself goes later, a TopicDeletionRecord;
-- of a change of a setting, a ConfigRecord of that topic with the value that was written.
-
-In the ZooKeeper generation a deletion that is under way already is granted once more: when the
-topic is gone, or at once, as its znode is there. So one that repeats others may have the record of
-the first since the topic was created.
+A controller answers a client's write once its records are committed. In the ZooKeeper generation a
+TopicDeletionRecord stands for the removal: the topic itself goes later. A deletion that is under
+way already is granted once more there: when the topic is gone, or at once, as its znode is there.
+So one that repeats others may have the record of the first since the topic was created.
 
 The times of the log are the wall clock of its controller, widened by what clocks may differ, and a
 record was appended between the time of its batch and that of the next one (`log_of_record`). A log
@@ -18,7 +16,9 @@ that begins with a snapshot has forgotten records, and one that ends before the 
 have been cut off on the disks: nothing is judged there. Nor is a write without a clear end, which
 may be in the log or not.
 
-Source: KIP-631, the controller; KIP-595: a committed record stays.
+Meaning: An administrator was told that it is done, and it is not.
+Case: an acknowledged write that the metadata log goes on beyond
+Source: KIP-631, the controller; KIP-595: a committed record stays
 """
 
 from collections.abc import Iterator, Mapping
@@ -34,7 +34,12 @@ from history.counter import counter_value
 
 __all__ = ["CHECKS", "NAME", "lost_metadata_writes", "written_value"]
 
-NAME: Final = "lost-metadata-write"
+ENTRY: Final = CatalogueEntry.of(
+    __doc__,
+    nearness=Nearness.QUORUM,
+    needs=("metadata_log", "metadata_writes"),
+)
+NAME: Final = ENTRY.name
 
 _CREATE, _DELETE, _ALTER = "create-topic", "delete-topic", "alter-config"
 _WORDS: Final = {
@@ -153,20 +158,7 @@ def _proof(write: _Row, until_ns: int) -> Proof:
 
 CHECKS: Final = (
     TableCheck(
-        entry=CatalogueEntry(
-            id="C15",
-            name=NAME,
-            title="A write to the metadata was acknowledged and is not in the log",
-            rule="A topic was created or deleted, or a setting of it changed, and that was "
-            "acknowledged. The log of record, which goes on beyond that, has no such record (the "
-            "topic id, a removal of the topic, the value) that can have been appended between the "
-            "call and the return. Nothing is judged where the log begins with a snapshot.",
-            meaning="An administrator was told that it is done, and it is not.",
-            nearness=Nearness.QUORUM,
-            case="an acknowledged write that the metadata log goes on beyond",
-            source="KIP-631; KIP-595",
-            needs=("metadata_log", "metadata_writes"),
-        ),
+        entry=ENTRY,
         kernel=lost_metadata_writes,
     ),
 )

@@ -1,11 +1,13 @@
-"""C15b lost-reassignment: a move of replicas was acknowledged and never began.
+"""C15b lost-reassignment: A move of replicas was acknowledged and never began.
+
+A reassignment was acknowledged, and at no moment between its call and its return, by the log of
+record, were the partition's replicas, without those being removed, the ones that it asked for; or a
+cancellation was, and a move was under way at each such moment. Nothing is judged where the log
+begins with a snapshot, or in a migration.
 
 A controller answers a reassignment once its record is committed. That record states the replicas
 that were asked for, those that are to go being told apart (`removing`), or nothing but them if the
-move was over at once; and where they are the partition's replicas already, no record is needed. So
-at some moment between the call and the return of a reassignment that is ok, the partition's
-replicas without those being removed are the ones that were asked for. A cancellation that is ok
-ends a move in the same way: at some such moment none is under way.
+move was over at once; and where they are the partition's replicas already, no record is needed.
 
 A version of a partition is in force from the earliest moment at which its record can have been
 appended to the latest at which the next one's can: the clocks of controllers and the batches of
@@ -16,8 +18,11 @@ In the generation of ZooKeeper the controller writes the content of the topic be
 (`checkers.metadata.moves`). A migration is not judged: there moves of both generations follow each
 other.
 
+Meaning: An administrator waits in vain for a move, and may take the broker that was to be emptied
+out of the cluster.
+Case: an acknowledged reassignment or cancellation that the metadata log goes on beyond
 Source: KIP-455; KIP-631, the controller; `ReplicationControlManager.alterPartitionReassignments`,
-`KafkaController.updateCurrentReassignment`.
+`KafkaController.updateCurrentReassignment`
 """
 
 from collections import defaultdict
@@ -38,7 +43,12 @@ from checkers.table_check import TableCheck
 
 __all__ = ["CHECKS", "NAME", "lost_reassignments"]
 
-NAME: Final = "lost-reassignment"
+ENTRY: Final = CatalogueEntry.of(
+    __doc__,
+    nearness=Nearness.QUORUM,
+    needs=("metadata_log", "partition_writes"),
+)
+NAME: Final = ENTRY.name
 
 _MOVE, _CANCEL = "reassign", "cancel-reassignment"
 _COLUMNS: Final = (
@@ -118,23 +128,7 @@ def _is_as_asked(placement: PlacementVersion, write: _Row) -> bool:
 
 CHECKS: Final = (
     TableCheck(
-        entry=CatalogueEntry(
-            id="C15b",
-            name=NAME,
-            title="A move of replicas was acknowledged and never began",
-            rule="A reassignment was acknowledged, and at no moment between its call and its "
-            "return, by the log of record, were the partition's replicas, without those being "
-            "removed, the ones that it asked for; or a cancellation was, and a move was under way "
-            "at each such moment. Nothing is judged where the log begins with a snapshot, or in a "
-            "migration.",
-            meaning="An administrator waits in vain for a move, and may take the broker that was "
-            "to be emptied out of the cluster.",
-            nearness=Nearness.QUORUM,
-            case="an acknowledged reassignment or cancellation that the metadata log goes on "
-            "beyond",
-            source="KIP-455; KIP-631",
-            needs=("metadata_log", "partition_writes"),
-        ),
+        entry=ENTRY,
         kernel=lost_reassignments,
         split=Split.PARTITIONS,
     ),

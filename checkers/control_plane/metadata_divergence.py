@@ -1,25 +1,28 @@
-"""C7 metadata-divergence: nodes that hold different metadata, and metadata that is gone.
+"""C7 metadata-divergence: Nodes hold different metadata, or committed metadata is gone.
+
+Two nodes hold different records at one metadata offset of one controller epoch; or the record that
+a majority of the controllers has at an offset that a broker had applied was appended after the
+broker's heartbeat said so; or such a broker's own copy holds another record there; or an
+acknowledged creation of a topic is not in the log.
 
 Copies of the metadata log differ legally where they were never committed: a node may have been cut
-off with records that only it and its followers had. So a difference is accused only with proof:
+off with records that only it and its followers had.
 
-1. two nodes hold different records at one offset *and* one controller epoch. An epoch has one
-   leader, and a leader writes an offset once: no election explains that;
-2. a broker had applied an offset (its heartbeat says so, and a broker applies committed records
-   alone), and the record that the quorum has there was appended later than that heartbeat arrived,
-   or the quorum's log ends below it though it goes on to a later time. The applied records are
-   gone;
-3. a broker had applied an offset, and its own copy holds another record there than the quorum's. A
-   copy may be of a later life of the broker: only heartbeats since its last registration count, and
-   a record younger than the heartbeat proves nothing;
-4. the creation of a topic was acknowledged to a client, and the log of record, though it goes on
-   beyond that moment, does not have it.
+An epoch has one leader, and a leader writes an offset once: no election explains two records there.
+A broker applies committed records alone, so that what it had applied and the quorum has not is
+gone; that holds as well where the quorum's log ends below it though it goes on to a later time. A
+copy may be of a later life of the broker: only heartbeats since its last registration count, and a
+record younger than the heartbeat proves nothing. The log of record has to go on beyond the moment
+at which a creation was acknowledged.
 
 The times are those of the proxy on one side and of the controller's clock on the other, widened by
 what the clocks may differ.
 
+Meaning: Topics, configurations or ISRs that were decided are undone, or decided twice.
+Case: a metadata offset that two nodes hold, a heartbeat that says what a broker had applied, or an
+acknowledged creation of a topic
 Source: KIP-595, KIP-631 (a node refuses to truncate below its high watermark); KAFKA-14094, KIP-853
-and KIP-856 for controllers whose disks are lost.
+and KIP-856 for controllers whose disks are lost
 """
 
 from collections.abc import Iterator, Mapping
@@ -44,7 +47,18 @@ from checkers.table_check import TableCheck
 
 __all__ = ["CHECKS", "NAME", "metadata_divergences"]
 
-NAME: Final = "metadata-divergence"
+ENTRY: Final = CatalogueEntry.of(
+    __doc__,
+    nearness=Nearness.QUORUM,
+    variants={
+        "at metadata offset {offset} of": "two-records-in-one-epoch",
+        "{metadata_offset} it has a": "other-than-applied",
+        "and the record that the quorum has": "applied-record-gone",
+        "the creation of topic": "acknowledged-creation-gone",
+    },
+    needs=("metadata_log",),
+)
+NAME: Final = ENTRY.name
 
 _COLUMNS: Final = ("node", "metadata_offset", "controller_epoch", "digest", "type", "timestamp_ms")
 
@@ -264,29 +278,7 @@ def _creations(log: LogOfRecord, tables: Tables, facts: Facts) -> Iterator[Proof
 
 CHECKS: Final = (
     TableCheck(
-        entry=CatalogueEntry(
-            id="C7",
-            name=NAME,
-            title="Nodes hold different metadata, or committed metadata is gone",
-            rule="Two nodes hold different records at one metadata offset of one controller "
-            "epoch; or the record that a majority of the controllers has at an offset that a "
-            "broker had applied was appended after the broker's heartbeat said so; or such a "
-            "broker's own copy holds another record there; or an acknowledged creation of a topic "
-            "is not in the log.",
-            meaning="Topics, configurations or ISRs that were decided are undone, or decided "
-            "twice.",
-            nearness=Nearness.QUORUM,
-            variants={
-                "at metadata offset {offset} of": "two-records-in-one-epoch",
-                "{metadata_offset} it has a": "other-than-applied",
-                "and the record that the quorum has": "applied-record-gone",
-                "the creation of topic": "acknowledged-creation-gone",
-            },
-            case="a metadata offset that two nodes hold, a heartbeat that says what a broker had "
-            "applied, or an acknowledged creation of a topic",
-            source="KIP-595, KIP-631; KAFKA-14094, KIP-853, KIP-856",
-            needs=("metadata_log",),
-        ),
+        entry=ENTRY,
         kernel=metadata_divergences,
         apis=("BrokerRegistration",),
         tables=("metadata_log", "wire", "metadata_offsets", "metadata_writes"),

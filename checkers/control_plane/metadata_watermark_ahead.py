@@ -1,20 +1,23 @@
-"""C25 metadata-watermark-ahead: a controller told a high watermark that was not one yet.
+"""C25 metadata-watermark-ahead: A controller told a high watermark that was not one yet.
+
+The answer to a Fetch of the metadata log named a high watermark, and fewer voters than a majority
+needs beside its leader had fetched from there or beyond by then; or the log of record has a record
+below it that was appended only later.
 
 The answer to a Fetch of the metadata log names its high watermark: a majority of the voters has
 what lies below it, so that no election undoes it, and brokers apply it. Every such Fetch is on the
-tape, and names where the log of the one that fetches ends. Two things prove that a high watermark
-was told too early:
+tape, and names where the log of the one that fetches ends.
 
-1. fewer voters than a majority needs beside its leader had fetched from there, or from beyond it,
-   when the answer arrived. It counts from whichever leader they had fetched, since a later leader
-   may tell what an earlier one had committed. A quorum whose voters change is not judged so;
-2. the log of record has a record below it that was appended later. Its times are those of the
-   controllers' clocks, widened by what these may differ from the proxy's. An answer that is younger
-   than the last record is not judged so.
+From which leader the voters had fetched does not count, since a later leader may tell what an
+earlier one had committed. A quorum whose voters change is not judged by Fetches. The times of the
+log are those of the controllers' clocks, widened by what these may differ from the proxy's; an
+answer that is younger than the last record is not judged by them.
 
 A late answer tells less than could have been told, and is not accused.
 
-Source: KIP-595.
+Meaning: Brokers apply metadata that an election may undo.
+Case: an answer that told the high watermark of the metadata log
+Source: KIP-595
 """
 
 from typing import Any, Final
@@ -35,7 +38,13 @@ from checkers.table_check import TableCheck
 
 __all__ = ["CHECKS", "NAME", "metadata_watermarks_ahead"]
 
-NAME: Final = "metadata-watermark-ahead"
+ENTRY: Final = CatalogueEntry.of(
+    __doc__,
+    nearness=Nearness.QUORUM,
+    rests_on=("whole-tape",),
+    needs=("metadata_log", "wire"),
+)
+NAME: Final = ENTRY.name
 _FETCH: Final = "Fetch"
 _METADATA_TOPIC: Final = "__cluster_metadata"
 _VOTERS: Final = "VotersRecord"
@@ -148,20 +157,7 @@ def _of_metadata(row: dict[str, Any], limit: int, *, is_fetched: bool) -> Proof:
 
 CHECKS: Final = (
     TableCheck(
-        entry=CatalogueEntry(
-            id="C25",
-            name=NAME,
-            title="A controller told a high watermark that was not one yet",
-            rule="The answer to a Fetch of the metadata log named a high watermark, and fewer "
-            "voters than a majority needs beside its leader had fetched from there or beyond by "
-            "then; or the log of record has a record below it that was appended only later.",
-            meaning="Brokers apply metadata that an election may undo.",
-            nearness=Nearness.QUORUM,
-            case="an answer that told the high watermark of the metadata log",
-            source="KIP-595",
-            rests_on=("whole-tape",),
-            needs=("metadata_log", "wire"),
-        ),
+        entry=ENTRY,
         kernel=metadata_watermarks_ahead,
         apis=(_FETCH,),
     ),

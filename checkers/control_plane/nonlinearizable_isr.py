@@ -1,7 +1,15 @@
-"""C1 nonlinearizable-isr: the ISR of a partition is a versioned register.
+"""C1 nonlinearizable-isr: Changes of the ISR have no order that explains them.
 
-Version k of a partition is (leader, leader epoch, ISR) at one partition epoch, out of the metadata
-log of record. The register's operations (`control_plane.versioned_register`):
+The leader and ISR of a partition are a register whose versions are its partition epochs in the
+metadata log. An AlterPartition is a compare-and-set (call: its request at the proxy; return: its
+answer passed on), changes of the controller's own are writes without a caller, not before their
+records' timestamps, and a describe shows a version that was there when it returned. There are
+moments at which the versions appeared that all of it agrees with; every change that was
+acknowledged stands in the log as it was acknowledged (an IsrChange: its ISR was in force); none is
+answered by a later version than the one after the expected one (but where ZooKeeper has the
+metadata); no version was made twice; every describe shows some version.
+
+The operations of the register (`control_plane.versioned_register`):
 
 - an AlterPartition is a compare-and-set that expects a partition epoch: called when its request
   arrived at the proxy, returned when its answer was passed on to the leader. Answered by the next
@@ -14,9 +22,7 @@ log of record. The register's operations (`control_plane.versioned_register`):
 - a describe is a read, but of a broker's cache, which is allowed to be behind: so it only says that
   its version existed when it returned. (How far behind is a matter of visibility.)
 
-The values are compared, too: a change that was acknowledged stands in the log with the ISR that the
-answer told; one version is made once; a describe shows what some version was. Answers that the log
-does not cover (it may end before them) are not compared.
+Answers that the log does not cover (it may end before them) are not compared.
 
 A version in which a replica joins under an unchanged leader was made by a request: the controller
 adds no replica on its own.
@@ -28,7 +34,10 @@ epoch that it made. Such requests are reads there.
 The cases are the AlterPartitions, and the IsrChanges of a generation that has those
 (`granted_changes`). Describes and the controller's own changes only bear witness.
 
-Source: KIP-497, KIP-903; `ReplicationControlManager.alterPartition`.
+Meaning: A leader and its controller do not agree about who is in sync, so records count as
+committed that are not.
+Case: an AlterPartition or IsrChange that tells anything of its partition's ISR
+Source: Herlihy and Wing 1990; KIP-497, KIP-903; `ReplicationControlManager.alterPartition`
 """
 
 from collections import Counter
@@ -71,7 +80,12 @@ from checkers.table_check import TableCheck
 
 __all__ = ["CHECKS", "NAME", "nonlinearizable_isrs"]
 
-NAME: Final = "nonlinearizable-isr"
+ENTRY: Final = CatalogueEntry.of(
+    __doc__,
+    nearness=Nearness.REQUEST,
+    needs=("metadata_log", "wire"),
+)
+NAME: Final = ENTRY.name
 _REFUSED: Final = "INVALID_UPDATE_VERSION"
 
 
@@ -370,27 +384,7 @@ def _out_of_time(history: PartitionHistory, told: Sequence[_Told], found: Contra
 
 CHECKS: Final = (
     TableCheck(
-        entry=CatalogueEntry(
-            id="C1",
-            name=NAME,
-            title="Changes of the ISR have no order that explains them",
-            rule="The leader and ISR of a partition are a register whose versions are its "
-            "partition epochs in the metadata log. An AlterPartition is a compare-and-set (call: "
-            "its request at the proxy; return: its answer passed on), changes of the controller's "
-            "own are writes without a caller, not before their records' timestamps, and a "
-            "describe shows a version that was there when it returned. There are moments at which "
-            "the versions appeared that all of it agrees with; every change that was "
-            "acknowledged stands in the log as it was acknowledged (an IsrChange: its ISR was in "
-            "force); none is answered by a later version than the one after the expected one (but "
-            "where ZooKeeper has the metadata); no version was made twice; every describe shows "
-            "some version.",
-            meaning="A leader and its controller do not agree about who is in sync, so records "
-            "count as committed that are not.",
-            nearness=Nearness.REQUEST,
-            case="an AlterPartition or IsrChange that tells anything of its partition's ISR",
-            source="Herlihy and Wing 1990; KIP-497, KIP-903",
-            needs=("metadata_log", "wire"),
-        ),
+        entry=ENTRY,
         kernel=nonlinearizable_isrs,
         split=Split.PARTITIONS,
         tables=("metadata_log", "wire", "describes"),

@@ -1,11 +1,14 @@
-"""C6 shared-identity: two live incarnations hold one broker id.
+"""C6 shared-identity: Two live incarnations hold one broker id.
+
+A heartbeat that was passed on after a newer registration of its broker id had been answered, with
+the broker epoch of an older one, was answered without an error, by the same controller or by one
+whose term had begun behind that registration; where brokers register in ZooKeeper, after a
+heartbeat of a newer registration had.
 
 A registration that is answered replaces the one before it, and from then on the controller refuses
-the heartbeats of the older broker epoch (STALE_BROKER_EPOCH). So a heartbeat with the older epoch
-that arrived at the proxy after the newer registration had been answered, and that was itself
-answered without an error, means that the controller takes both for alive. The times err on the safe
-side: the heartbeat reached the controller later than the proxy, and the registration was decided
-earlier than its answer got there. A heartbeat without an answer says nothing.
+the heartbeats of the older broker epoch (STALE_BROKER_EPOCH). The times err on the safe side: the
+heartbeat reached the controller later than the proxy, and the registration was decided earlier than
+its answer got there. A heartbeat without an answer says nothing.
 
 A controller that is cut off from the quorum may take itself for the active one for some seconds,
 and answers a heartbeat by what it knows. So it is held against the controller that had answered the
@@ -16,8 +19,10 @@ at the latest by a heartbeat of it (MetadataHeartbeat, whose incarnation id stan
 So there the first heartbeat of the newer incarnation that the same controller answered without an
 error stands for the registration; it has to refuse older ones (INVALID_INCARNATION_ID).
 
+Meaning: The controller takes two processes for one broker; each hides that the other is gone.
+Case: an answered heartbeat of an older broker epoch than one that had been given out
 Source: KIP-631, "Broker registration"; `ClusterControlManager.checkBrokerEpoch`; the draft
-"Controller heartbeats, broker incarnation ids".
+"Controller heartbeats, broker incarnation ids"
 """
 
 from bisect import bisect_left
@@ -41,7 +46,13 @@ from checkers.table_check import TableCheck
 
 __all__ = ["CHECKS", "NAME", "shared_identities"]
 
-NAME: Final = "shared-identity"
+ENTRY: Final = CatalogueEntry.of(
+    __doc__,
+    nearness=Nearness.REGISTRATION,
+    rests_on=("whole-tape",),
+    needs=("wire",),
+)
+NAME: Final = ENTRY.name
 
 
 def shared_identities(tables: Tables, seen: MetadataView) -> Judged:
@@ -146,22 +157,7 @@ def _proof(heartbeat: Rpc, registration: Rpc) -> Proof:
 
 CHECKS: Final = (
     TableCheck(
-        entry=CatalogueEntry(
-            id="C6",
-            name=NAME,
-            title="Two live incarnations hold one broker id",
-            rule="A heartbeat that was passed on after a newer registration of its broker id had "
-            "been answered, with the broker epoch of an older one, was answered without an error, "
-            "by the same controller or by one whose term had begun behind that registration; where "
-            "brokers register in ZooKeeper, after a heartbeat of a newer registration had.",
-            meaning="The controller takes two processes for one broker; each hides that the other "
-            "is gone.",
-            nearness=Nearness.REGISTRATION,
-            case="an answered heartbeat of an older broker epoch than one that had been given out",
-            source="KIP-631, Broker registration",
-            rests_on=("whole-tape",),
-            needs=("wire",),
-        ),
+        entry=ENTRY,
         kernel=shared_identities,
         split=Split.BROKERS,
         apis=("BrokerHeartbeat", METADATA_HEARTBEAT, "BrokerRegistration"),

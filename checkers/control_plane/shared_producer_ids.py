@@ -1,4 +1,6 @@
-"""C24 shared-producer-ids: a controller gave a block of producer ids out twice.
+"""C24 shared-producer-ids: Brokers were given the same producer ids.
+
+Two answers to AllocateProducerIds, without an error, name the same first id of a block.
 
 A broker asks the controller for a block of producer ids, and hands them to its producers one by
 one. The answer names the first of the block. No two answers name the same one: the controller
@@ -9,7 +11,10 @@ here, in both generations and across a migration.
 Not seen: blocks that overlap without the same first id, since answers are not on the tape with the
 block's length.
 
-Source: KIP-730; KAFKA-15552.
+Meaning: Two producers have one id: a broker takes the records of one for those of the other sent
+again, and drops them, or fences it.
+Case: a block of producer ids that a broker was given
+Source: KIP-730; KAFKA-15552
 """
 
 from collections.abc import Iterator
@@ -25,7 +30,13 @@ from checkers.table_check import TableCheck
 
 __all__ = ["CHECKS", "NAME", "shared_producer_ids"]
 
-NAME: Final = "shared-producer-ids"
+ENTRY: Final = CatalogueEntry.of(
+    __doc__,
+    nearness=Nearness.REQUEST,
+    culprit=("controller:ProducerIdsRecord",),
+    needs=("wire",),
+)
+NAME: Final = ENTRY.name
 _API: Final = "AllocateProducerIds"
 
 
@@ -63,20 +74,7 @@ def _proof(first_id: int, before: Rpc, rpc: Rpc) -> Proof:
 
 CHECKS: Final = (
     TableCheck(
-        entry=CatalogueEntry(
-            id="C24",
-            name=NAME,
-            title="Brokers were given the same producer ids",
-            rule="Two answers to AllocateProducerIds, without an error, name the same first id of "
-            "a block.",
-            meaning="Two producers have one id: a broker takes the records of one for those of the "
-            "other sent again, and drops them, or fences it.",
-            nearness=Nearness.REQUEST,
-            culprit=("controller:ProducerIdsRecord",),
-            case="a block of producer ids that a broker was given",
-            source="KIP-730; KAFKA-15552",
-            needs=("wire",),
-        ),
+        entry=ENTRY,
         kernel=shared_producer_ids,
         apis=(_API,),
     ),

@@ -1,11 +1,15 @@
-"""C14 stale-controller: a controller that is not in office any more goes on as if it were.
+"""C14 stale-controller: A controller out of office goes on as if it were in.
+
+A controller called itself the leader of the quorum in an epoch, 10 s or more after another one had
+done so in a later epoch, and after it was last silent for 5 s, as one that is paused is; or in an
+earlier epoch than one that it had called itself the leader of before, and no fault had changed its
+disk.
 
 A leader of the quorum that is cut off from the other voters cannot know that they have elected
 another. It commits nothing any more, so nothing is lost; but brokers that still reach it get
 metadata that stands still, for as long as the cut lasts. Since Kafka 3.7 it resigns on its own
-within a few seconds (one and a half times its fetch time-out, 2 s by default). So a claim of the
-office in an epoch, `GRACE_NS` or more after another controller claimed it in a later one, is an
-anomaly. A shorter overlap is normal.
+within a few seconds (one and a half times its fetch time-out, 2 s by default). A shorter overlap is
+normal.
 
 A controller that was stopped for a minute (a paused process) wakes up in office, and answers what
 had been asked in the meantime before it looks at the clock. So after a silence of `SILENCE_NS` it
@@ -19,7 +23,10 @@ A case is a change of office that claims were recorded for another `GRACE_NS` af
 are asked all the time, so a deposed one that is not heard of any more was judged, too. An office
 that never changed hands proves nothing.
 
-Source: KAFKA-15489; KIP-595.
+Meaning: Brokers that still reach it are shown metadata that stands still, for as long as it is cut
+off.
+Case: a change of office that claims were recorded for 10 s after
+Source: KAFKA-15489; KIP-595
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -37,7 +44,12 @@ from checkers.table_check import TableCheck
 
 __all__ = ["CHECKS", "GRACE_NS", "NAME", "SILENCE_NS", "stale_controllers"]
 
-NAME: Final = "stale-controller"
+ENTRY: Final = CatalogueEntry.of(
+    __doc__,
+    nearness=Nearness.QUORUM,
+    needs=("quorum_claims",),
+)
+NAME: Final = ENTRY.name
 GRACE_NS: Final = 10_000_000_000
 SILENCE_NS: Final = 5_000_000_000
 """Longer than a controller that lives is ever not heard of: it is asked every second or three."""
@@ -108,21 +120,7 @@ def _stale(claims: Iterable[Mapping[str, Any]], faults: pa.Table) -> Iterable[Pr
 
 CHECKS: Final = (
     TableCheck(
-        entry=CatalogueEntry(
-            id="C14",
-            name=NAME,
-            title="A controller out of office goes on as if it were in",
-            rule="A controller called itself the leader of the quorum in an epoch, 10 s or more "
-            "after another one had done so in a later epoch, and after it was last silent for 5 "
-            "s, as one that is paused is; or in an earlier epoch than one that it had called "
-            "itself the leader of before, and no fault had changed its disk.",
-            meaning="Brokers that still reach it are shown metadata that stands still, for as "
-            "long as it is cut off.",
-            nearness=Nearness.QUORUM,
-            case="a change of office that claims were recorded for 10 s after",
-            source="KAFKA-15489; KIP-595",
-            needs=("quorum_claims",),
-        ),
+        entry=ENTRY,
         kernel=stale_controllers,
         tables=("quorum_claims", "faults"),
     ),

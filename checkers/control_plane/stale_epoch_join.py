@@ -1,23 +1,25 @@
-"""C2 stale-epoch-join: a replica joined the ISR on the word of an earlier incarnation (KIP-903).
+"""C2 stale-epoch-join: A replica joined the ISR on the word of an earlier incarnation.
+
+A replica joins the ISR at metadata offset m by its leader's request. The broker epoch that the
+request names for it (version 3), if it names one, is not the one that it registered with last
+before m; or, if it names none, the registration in force at m was answered only after the request
+had been sent, or by then no Fetch of a connection that began to fetch after that answer had been
+passed on to the leader. A join whose request alone is not on the tape is unknown. Where ZooKeeper
+has the metadata, neither fetches nor what is not on the tape are asked about.
 
 A replica that loses its disk comes back empty, with a new registration. A leader that judged it in
-sync before that must not bring it into the ISR afterwards. So of each replica that joins the ISR at
-metadata offset m by an AlterPartition, two broker epochs are compared: the one that it registered
-with last before m (the metadata log), and the one on which the leader judged it in sync:
+sync before that must not bring it into the ISR afterwards.
 
-- that which the request names for it (version 3), unless it is -1, Kafka's "not checked";
-- else that of the incarnation whose fetches the leader can have seen. A broker fetches once its
-  registration was answered. So if the registration that was in force at m was not even answered
-  when the request had arrived at the proxy, then the leader had sent it on the fetches of an
-  earlier incarnation. And so it had if no fetch had been passed on to it by then of a connection
-  that began to fetch after that answer: what it had heard was of earlier incarnations.
+A broker fetches once its registration was answered. A request that was sent before that answer was
+sent on the fetches of an earlier incarnation, and so was one before which no fetch had been passed
+on to the leader of a connection that began to fetch after that answer.
 
-The second is sound because all times are of one clock, and each errs on the side of no accusation:
-the request was sent earlier than it arrived at the proxy, and the broker saw the answer later than
-it arrived there. Without the answer on the tape, the time at which the controller appended the
-registration stands for it, which is earlier still. The leader heard a fetch after it was passed on.
-Fetches are judged where the link is on the tape. It cannot see a leader that takes the right epoch
-from elsewhere than from a fetch: that is unfetched-epoch's.
+All times are of one clock, and each errs on the side of no accusation: the request was sent earlier
+than it arrived at the proxy, and the broker saw the answer later than it arrived there. Without the
+answer on the tape, the time at which the controller appended the registration stands for it, which
+is earlier still. The leader heard a fetch after it was passed on. Fetches are judged where the link
+is on the tape. A leader that takes the right epoch from elsewhere than from a fetch is not seen:
+that is unfetched-epoch's.
 
 A registration that the same incarnation repeats takes nothing from its disk: below version 3 the
 first registration of an incarnation counts. Where ZooKeeper has the metadata, a broker registers
@@ -35,7 +37,10 @@ need not have made it: it may have asked for what another one had made before. A
 names no version there, an old one that was never answered would stand in for one that is missing:
 the tape has to be whole.
 
-Source: KIP-903; KAFKA-14139, KAFKA-14617.
+Meaning: A broker that came back without its data counts as in sync. When it is elected,
+acknowledged records are gone, and the other replicas truncate theirs.
+Case: a replica that joined an ISR by a request that is on the tape
+Source: KIP-903; KAFKA-14139, KAFKA-14617
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -68,7 +73,20 @@ from checkers.table_check import TableCheck
 
 __all__ = ["CHECKS", "NAME", "JudgedJoins", "StaleJoin", "Word", "stale_epoch_joins", "stale_joins"]
 
-NAME: Final = "stale-epoch-join"
+ENTRY: Final = CatalogueEntry.of(
+    __doc__,
+    nearness=Nearness.REQUEST,
+    culprit=("{api}:leader→controller",),
+    variants={
+        "under {named_epoch}": "no-epoch-named",
+        "when it had ": "sent-before-registration",
+        "had heard no fetch": "no-fetch-of-it-heard",
+        "by an {api}": "named-epoch-older",
+    },
+    rests_on_zookeeper=("whole-tape",),
+    needs=("metadata_log", "wire"),
+)
+NAME: Final = ENTRY.name
 _UNCHECKED: Final = -1
 
 _Answers = Mapping[tuple[int, int], Rpc]
@@ -299,32 +317,7 @@ def _unseen(history: PartitionHistory, version: PartitionVersion, joined: list[i
 
 CHECKS: Final = (
     TableCheck(
-        entry=CatalogueEntry(
-            id="C2",
-            name=NAME,
-            title="A replica joined the ISR on the word of an earlier incarnation",
-            rule="A replica joins the ISR at metadata offset m by its leader's request. The broker "
-            "epoch that the request names for it (version 3), if it names one, is not the one "
-            "that it registered with last before m; or, if it names none, the registration in "
-            "force at m was answered only after the request had been sent, or by then no Fetch of "
-            "a connection that began to fetch after that answer had been passed on to the "
-            "leader. A join whose request alone is not on the tape is unknown. Where ZooKeeper "
-            "has the metadata, neither fetches nor what is not on the tape are asked about.",
-            meaning="A broker that came back without its data counts as in sync. When it is "
-            "elected, acknowledged records are gone, and the other replicas truncate theirs.",
-            nearness=Nearness.REQUEST,
-            culprit=("{api}:leader→controller",),
-            variants={
-                "under {named_epoch}": "no-epoch-named",
-                "when it had ": "sent-before-registration",
-                "had heard no fetch": "no-fetch-of-it-heard",
-                "by an {api}": "named-epoch-older",
-            },
-            case="a replica that joined an ISR by a request that is on the tape",
-            source="KIP-903; KAFKA-14139, KAFKA-14617",
-            rests_on_zookeeper=("whole-tape",),
-            needs=("metadata_log", "wire"),
-        ),
+        entry=ENTRY,
         kernel=stale_epoch_joins,
         split=Split.PARTITIONS,
     ),

@@ -1,4 +1,8 @@
-"""C17 stale-request-accepted: a broker carried out a request of a controller that is out of date.
+"""C17 stale-request-accepted: A broker carried out a controller's request that is out of date.
+
+A LeaderAndIsr, StopReplica or UpdateMetadata with a controller epoch below one that the broker had
+answered before, or had sent 2 s before as a controller, or with a broker epoch below that of its
+registration, was not answered STALE_CONTROLLER_EPOCH or STALE_BROKER_EPOCH.
 
 Where ZooKeeper has the metadata, the controller tells brokers what they lead and follow
 (LeaderAndIsr), what to stop (StopReplica) and what to show (UpdateMetadata). A request that was
@@ -14,7 +18,9 @@ long on its way must do nothing any more:
 
 A request with an answer that has another error was looked at, and not refused as it had to be.
 
-Source: KIP-380; `ReplicaManager.becomeLeaderOrFollower`, `KafkaApis.isBrokerEpochStale`.
+Meaning: A broker carries out now a decision of long ago.
+Case: a request that is out of date by a controller epoch, or one that names a broker epoch
+Source: KIP-380; `ReplicaManager.becomeLeaderOrFollower`, `KafkaApis.isBrokerEpochStale`
 """
 
 from bisect import bisect_left
@@ -38,7 +44,17 @@ from checkers.table_check import TableCheck
 
 __all__ = ["CHECKS", "LEARNT_NS", "NAME", "Learnt", "stale_requests_accepted"]
 
-NAME: Final = "stale-request-accepted"
+ENTRY: Final = CatalogueEntry.of(
+    __doc__,
+    nearness=Nearness.REQUEST,
+    culprit=("controller→broker",),
+    variants={
+        "it has controller epoch": "older-controller-epoch",
+        "it is for broker epoch": "older-broker-epoch",
+    },
+    needs=("wire", "metadata_log", "transaction_log"),
+)
+NAME: Final = ENTRY.name
 LEARNT_NS: Final = 2_000_000_000
 _OLD_CONTROLLER: Final = "STALE_CONTROLLER_EPOCH"
 _OLD_BROKER: Final = "STALE_BROKER_EPOCH"
@@ -207,27 +223,7 @@ def _of_broker(rpc: Rpc, known: BrokerVersion) -> Proof:
 
 CHECKS: Final = (
     TableCheck(
-        entry=CatalogueEntry(
-            id="C17",
-            name=NAME,
-            title="A broker carried out a controller's request that is out of date",
-            rule="A LeaderAndIsr, StopReplica or UpdateMetadata with a controller epoch below one "
-            "that the broker had answered before, or had sent 2 s before as a controller, or with "
-            "a broker epoch below that of its registration, was not answered "
-            "STALE_CONTROLLER_EPOCH or STALE_BROKER_EPOCH.",
-            meaning="A broker carries out now a decision of long ago.",
-            nearness=Nearness.REQUEST,
-            # Which of an old controller's requests comes first is chance.
-            culprit=("controller→broker",),
-            variants={
-                "it has controller epoch": "older-controller-epoch",
-                "it is for broker epoch": "older-broker-epoch",
-            },
-            case="a request that is out of date by a controller epoch, or one that names a broker "
-            "epoch",
-            source="KIP-380",
-            needs=("wire", "metadata_log", "transaction_log"),
-        ),
+        entry=ENTRY,
         kernel=stale_requests_accepted,
         apis=CONTROLLER_REQUESTS,
         tables=("wire", "metadata_log", "faults"),

@@ -1,24 +1,26 @@
-"""C12 stuck-isr: a replica that has caught up is left out of the ISR.
+"""C12 stuck-isr: A replica that has caught up is left out of the ISR.
+
+At the end of the run, with the scenario's bound since the last heal passed, a replica is out of the
+ISR that has been unfenced and led by another for 10 s, and whose log ends where its leader's does;
+none that is being removed. Unknown if the bound had not passed and no later ISR has the replica, or
+if the disks do not tell.
 
 After healing, a replica that is unfenced and has what its leader has comes back into the ISR by the
 leader's next look at it. The scenario states a bound, counted from when the last fault was healed.
-Stuck is a replica that is out of the ISR at the end of the run, with the bound passed, that has
-been unfenced and led by another all through the last `SETTLED_NS` before that, and whose log ends
-where its leader's does, both lying whole on the disks. One that a reassignment is removing need not
-come back.
+One that a reassignment is removing need not come back.
 
 A replica that the same leader brings in even later, while the brokers are leaving, is slow and not
 stuck: the disks are read afterwards, and say nothing of when it had caught up.
 
-Where the bound had not passed yet and no later ISR has the replica, or where the disks do not tell
-whether it had caught up, the answer is unknown. A replica whose log is behind its leader's has not
-caught up, and partitions that are not the run's left nothing to compare: both are
-`stuck-replica`'s (C12b).
+A replica whose log is behind its leader's has not caught up, and partitions that are not the run's
+left nothing to compare: both are `stuck-replica`'s (C12b).
 
 A case is a replica that was out of its ISR at some time: it is back in the end, or it is judged as
 said.
 
-Source: KIP-497; KAFKA-15353 for a leader that never asks again.
+Meaning: The partition goes on with fewer copies than it could have, until somebody notices.
+Case: a replica that was out of its ISR, at the end of the run
+Source: KIP-497; KAFKA-15353 for a leader that never asks again
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -38,7 +40,12 @@ from checkers.table_check import TableCheck
 
 __all__ = ["CHECKS", "NAME", "SETTLED_NS", "stuck_isrs"]
 
-NAME: Final = "stuck-isr"
+ENTRY: Final = CatalogueEntry.of(
+    __doc__,
+    nearness=Nearness.STANDSTILL,
+    needs=("metadata_log", "replicas"),
+)
+NAME: Final = ENTRY.name
 SETTLED_NS: Final = 10_000_000_000
 """Many times what a leader takes to bring a replica back that has caught up."""
 
@@ -204,21 +211,7 @@ def _behind(
 
 CHECKS: Final = (
     TableCheck(
-        entry=CatalogueEntry(
-            id="C12",
-            name=NAME,
-            title="A replica that has caught up is left out of the ISR",
-            rule="At the end of the run, with the scenario's bound since the last heal passed, a "
-            "replica is out of the ISR that has been unfenced and led by another for 10 s, and "
-            "whose log ends where its leader's does; none that is being removed. Unknown if the "
-            "bound had not passed and no later ISR has the replica, or if the disks do not tell.",
-            meaning="The partition goes on with fewer copies than it could have, until somebody "
-            "notices.",
-            nearness=Nearness.STANDSTILL,
-            case="a replica that was out of its ISR, at the end of the run",
-            source="KIP-497; KAFKA-15353",
-            needs=("metadata_log", "replicas"),
-        ),
+        entry=ENTRY,
         kernel=stuck_isrs,
         split=Split.PARTITIONS,
         tables=("metadata_log", "replicas", "faults"),

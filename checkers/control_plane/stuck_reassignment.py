@@ -1,21 +1,26 @@
-"""C22 stuck-reassignment: a move of replicas does not end, though nothing keeps it from that.
+"""C22 stuck-reassignment: A move of replicas does not end though nothing keeps it from that.
+
+For longer than the scenario's bound a partition has replicas that are being added or removed, the
+same ones; all that time its leader, its leader epoch and the leader of the quorum stay the same,
+the brokers of the leader and of all replicas that are to stay are registered, unfenced and not in
+controlled shutdown, and no fault is in effect but the end or standstill of another process. Unknown
+if the run ends before the bound has passed.
 
 A move that was begun ends when the replicas that are added are in the ISR. They fetch from the
 leader, catch up, and are let in, as any replica that is out (stuck-replica), and for as long as the
-scenario gives one to come back when nothing is broken (`recovery_limit`). The bound counts while
+scenario gives one to come back when nothing is broken (`recovery_limit`).
 
-- the move stays the same: neither cancelled, nor replaced by another one;
-- the leader and its epoch stay the same, and so does the leader of the quorum, or the active
-  controller of ZooKeeper's;
-- the leader and all replicas that are to stay are registered, unfenced and not in controlled
-  shutdown, each under one registration, and no fault is in effect that they or who decides may
-  depend on (`checkers.metadata.absences`). One that is to go may be gone.
+A replica that is to go may be gone already. `checkers.metadata.absences` says which faults the
+brokers, or who decides, may depend on.
 
 `stuck-replica` leaves out every replica that is being added or removed, and `lost-reassignment`
 asks only whether a move began. Where the run ends before the bound has passed, a move under way
 that has had nothing broken for longer than `SETTLED_NS` is a doubt.
 
-Source: KIP-455; Kafka's `PartitionReassignmentReplicas`, and `KafkaController` for ZooKeeper.
+Meaning: An administrator waits in vain for a move, and the broker that was to be emptied keeps its
+replicas.
+Case: a move that ended, or one for which the bound passed
+Source: KIP-455; Kafka's `PartitionReassignmentReplicas`, and `KafkaController` for ZooKeeper
 """
 
 from collections.abc import Iterator, Sequence
@@ -37,7 +42,12 @@ from checkers.table_check import TableCheck
 
 __all__ = ["CHECKS", "NAME", "stuck_reassignments"]
 
-NAME: Final = "stuck-reassignment"
+ENTRY: Final = CatalogueEntry.of(
+    __doc__,
+    nearness=Nearness.STANDSTILL,
+    needs=("metadata_log",),
+)
+NAME: Final = ENTRY.name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,23 +159,7 @@ def _proof(history: PartitionHistory, wait: _Wait, facts: Facts) -> Proof:
 
 CHECKS: Final = (
     TableCheck(
-        entry=CatalogueEntry(
-            id="C22",
-            name=NAME,
-            title="A move of replicas does not end though nothing keeps it from that",
-            rule="For longer than the scenario's bound a partition has replicas that are being "
-            "added or removed, the same ones; all that time its leader, its leader epoch and the "
-            "leader of the quorum stay the same, the brokers of the leader and of all replicas "
-            "that are to stay are registered, unfenced and not in controlled shutdown, and no "
-            "fault is in effect but the end or standstill of another process. Unknown if the run "
-            "ends before the bound has passed.",
-            meaning="An administrator waits in vain for a move, and the broker that was to be "
-            "emptied keeps its replicas.",
-            nearness=Nearness.STANDSTILL,
-            case="a move that ended, or one for which the bound passed",
-            source="KIP-455",
-            needs=("metadata_log",),
-        ),
+        entry=ENTRY,
         kernel=stuck_reassignments,
         split=Split.PARTITIONS,
         tables=("metadata_log", "faults"),

@@ -1,4 +1,11 @@
-"""C12b stuck-replica: a replica stays out of the ISR, though nothing keeps it out.
+"""C12b stuck-replica: A replica stays out of the ISR though nothing keeps it out.
+
+For longer than the scenario's bound a replica of any topic, at any time of the run, is assigned and
+out of the ISR, whatever its log holds; all that time no fault is in effect but the end or
+standstill of another process, both its broker and the leader are registered, unfenced and not in
+controlled shutdown, neither registers, no reassignment is adding or removing it, and neither the
+leader, its epoch nor the leader of the quorum changes. Unknown if the run ends before the bound has
+passed.
 
 A replica that is assigned, whose broker and leader live, fetches from the leader, catches up, and
 is let in. The scenario states how long that may take when nothing is broken (`recovery_limit`). A
@@ -13,7 +20,10 @@ A case is an absence that ended with the replica let in, or one for which the bo
 had no such end (the topic was deleted, a fault began and the run ended) says nothing. One that the
 end of the run cut off is a doubt if nothing had been broken for longer than `SETTLED_NS`.
 
-Source: Kafka's documentation, Replication; KIP-497; KAFKA-15353.
+Meaning: A replica does not fetch, does not catch up or is not let in, and the partition goes on
+under-replicated.
+Case: an absence of a replica from its ISR, until it was let in or the bound had passed
+Source: Apache Kafka's documentation, Replication; KIP-497, KAFKA-15353
 """
 
 from collections.abc import Iterator, Mapping
@@ -31,7 +41,12 @@ from checkers.table_check import TableCheck
 
 __all__ = ["CHECKS", "NAME", "stuck_replicas"]
 
-NAME: Final = "stuck-replica"
+ENTRY: Final = CatalogueEntry.of(
+    __doc__,
+    nearness=Nearness.STANDSTILL,
+    needs=("metadata_log",),
+)
+NAME: Final = ENTRY.name
 
 _Rows = Mapping[tuple[str, str], Mapping[str, Any]]
 """The rows of `replicas`, by (key, node)."""
@@ -113,25 +128,7 @@ def _log_ends(history: PartitionHistory, absence: Absence, rows: _Rows, facts: F
 
 CHECKS: Final = (
     TableCheck(
-        entry=CatalogueEntry(
-            id="C12b",
-            name=NAME,
-            title="A replica stays out of the ISR though nothing keeps it out",
-            rule="For longer than the scenario's bound a replica of any topic, at any time of the "
-            "run, is assigned and out of the ISR, whatever its log holds; all that time no fault "
-            "is in effect but the end or standstill of another process, both its broker and the "
-            "leader are registered, unfenced and not in "
-            "controlled shutdown, neither registers, no reassignment is adding or removing it, and "
-            "neither the leader, its epoch nor the leader of the quorum changes. Unknown if the "
-            "run ends before the bound has passed.",
-            meaning="A replica does not fetch, does not catch up or is not let in, and the "
-            "partition goes on under-replicated.",
-            nearness=Nearness.STANDSTILL,
-            case="an absence of a replica from its ISR, until it was let in or the bound had "
-            "passed",
-            source="Apache Kafka's documentation, Replication; KIP-497, KAFKA-15353",
-            needs=("metadata_log",),
-        ),
+        entry=ENTRY,
         kernel=stuck_replicas,
         split=Split.PARTITIONS,
         tables=("metadata_log", "faults", "replicas"),

@@ -1,4 +1,8 @@
-"""C4 two-leaders: two sources name different leaders in one epoch.
+"""C4 two-leaders: Two leaders in one epoch, or a leader who may not lead.
+
+By the metadata logs, AlterPartition requests, quorum RPCs, describes and the controllers' own
+claims, an epoch of a partition or of the quorum has one leader. A leader of a partition is one of
+its replicas, and a member of its ISR unless its election is recorded as unclean.
 
 Several sources say who leads a partition in a leader epoch: the metadata log, the leader itself in
 every AlterPartition that it sends, and describes. These say who leads the quorum: its
@@ -6,10 +10,9 @@ LeaderChangeMessage records on any node's disk, its leader's BeginQuorumEpoch re
 name the leader, and the controllers' own claims. Two sources that name different leaders in one
 epoch are two leaders; a source that names none says nothing.
 
-Besides, a leader is one of the partition's replicas, and a member of its ISR unless its election is
-recorded as unclean.
-
-Source: KIP-101 (leader epochs), KIP-595 (a vote is given once an epoch), KIP-631.
+Meaning: Two nodes take writes, or decide, at a time; what one of them took will be cut.
+Case: an epoch whose leader two sources name, or a version of a partition with a leader
+Source: KIP-101 (leader epochs), KIP-595 (a vote is given once an epoch), KIP-631
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -36,7 +39,16 @@ from checkers.table_check import SlicedKernel, TableCheck
 
 __all__ = ["CHECKS", "NAME", "two_leaders"]
 
-NAME: Final = "two-leaders"
+ENTRY: Final = CatalogueEntry.of(
+    __doc__,
+    nearness=Nearness.QUORUM,
+    variants={
+        "{other_leader} does (": "two-in-one-epoch",
+        "is not among its ": "not-eligible",
+    },
+    needs=("metadata_log",),
+)
+NAME: Final = ENTRY.name
 _METADATA_TOPIC: Final = "__cluster_metadata"
 _LEADERS_WORD: Final = "BeginQuorumEpoch"
 _WORD: Final = ("source", "target", "direction", "leader_id", "leader_epoch")
@@ -291,26 +303,7 @@ def _names_a_leader(row: Mapping[str, Any]) -> bool:
 
 CHECKS: Final = (
     TableCheck(
-        entry=CatalogueEntry(
-            id="C4",
-            name=NAME,
-            title="Two leaders in one epoch, or a leader who may not lead",
-            rule="By the metadata logs, AlterPartition requests, quorum RPCs, describes and the "
-            "controllers' own claims, an epoch of a partition or of the quorum has one leader. A "
-            "leader of a partition is one of its replicas, and a member of its ISR unless its "
-            "election is recorded as unclean.",
-            meaning="Two nodes take writes, or decide, at a time; what one of them took will be "
-            "cut.",
-            nearness=Nearness.QUORUM,
-            variants={
-                "{other_leader} does (": "two-in-one-epoch",
-                "is not among its ": "not-eligible",
-            },
-            case="an epoch whose leader two sources name, or a version of a partition with a "
-            "leader",
-            source="KIP-101, KIP-595, KIP-631",
-            needs=("metadata_log",),
-        ),
+        entry=ENTRY,
         kernel=two_leaders,
         parts=(
             SlicedKernel(kernel=two_controllers, pick=_of_quorum),

@@ -1,17 +1,24 @@
-"""C19 unasked-change: a controller changed an ISR or a leader that nothing asked it to change.
+"""C19 unasked-change: A controller changed an ISR or a leader that nothing asked it to change.
+
+No AlterPartition on the tape that asks for its ISR can have made a version of a partition, and one
+that asks for another was granted its partition epoch; or the version has a replica in the ISR that
+was not in it and is not elected; or not the one whose broker is registered, unfenced and not in
+controlled shutdown, before the batch and all through it, and nothing was broken for 10 s that it or
+who decides depends on; or another leader than such a broker, which is not the first of the
+replicas. No reassignment is under way. Where ZooKeeper has the metadata: an AlterPartition was
+granted a partition epoch with another ISR than it asked for; or a replica is in the ISR that was
+not, under one leadership, and no AlterPartition that expects the partition epoch before, and no
+IsrChange under way at that time, names it, while the leader is not the controller and asks by
+requests in its registration; or a broker is out of the ISR, or leads no more and not for the first
+of the replicas, to which the controller in office had sent a request under its registration before,
+which goes on, and which had asked for no controlled shutdown: where the leader stays, no such
+request leaves it out. That is not judged where brokers send MetadataHeartbeats.
 
 A leader asks for the ISR that it wants, by AlterPartition. The controller itself takes a broker out
 of an ISR as it fences, unregisters or registers it, or as it begins its controlled shutdown, and
 writes that into the same decision; if the broker led, another one is elected. The only replicas
 that it adds to an ISR itself are those that it elects, uncleanly or out of the ELR. Otherwise a
 leader changes only for the preferred one, which is first among the replicas.
-
-So a decision is unasked if no request for that ISR on the tape can have made it, and it
-
-- has another ISR than the request asked for that it was granted to, or
-- lets a replica in that it does not elect, or
-- takes a replica out whose broker lives, or
-- replaces a leader whose broker lives, and not by the first of the replicas.
 
 A broker lives if it is registered, unfenced and not in controlled shutdown just before the batch of
 the decision, and all through it: several decisions may share a batch, and its timestamp. A session
@@ -24,8 +31,11 @@ several had. Where ZooKeeper has the metadata, controllers write down no reasons
 judged that are let in, and ISRs that were granted (`unasked_growth`), and of brokers that the
 controller surely had for alive whether they are put out or replaced (`kept_brokers`).
 
+Meaning: Partitions lose copies, or their leaders, for nothing; or a replica counts as in sync that
+no leader has seen catch up.
+Case: a change of an ISR or a leader outside of reassignments
 Source: KIP-497, KIP-631, KIP-841, KIP-966; `ReplicationControlManager.generateLeaderAndIsrUpdates`
-and `PartitionChangeBuilder.electLeader`.
+and `PartitionChangeBuilder.electLeader`
 """
 
 from bisect import bisect_left
@@ -62,7 +72,20 @@ from checkers.table_check import TableCheck
 
 __all__ = ["CALM_NS", "CHECKS", "NAME", "unasked_changes"]
 
-NAME: Final = "unasked-change"
+ENTRY: Final = CatalogueEntry.of(
+    __doc__,
+    nearness=Nearness.REQUEST,
+    culprit=("controller:PartitionChangeRecord",),
+    variants={
+        "was granted ": "other-isr-than-granted",
+        "broker {broker_id} is in": "joined-unelected",
+        "is out of": "living-member-left",
+        "no longer leads with": "living-leader-replaced",
+    },
+    rests_on=("whole-tape",),
+    needs=("metadata_log", "wire"),
+)
+NAME: Final = ENTRY.name
 _ALTER: Final = "AlterPartition"
 _NEVER: Final = 2**63 - 1
 CALM_NS: Final = 10_000_000_000
@@ -283,41 +306,7 @@ def _proof(
 
 CHECKS: Final = (
     TableCheck(
-        entry=CatalogueEntry(
-            id="C19",
-            name=NAME,
-            title="A controller changed an ISR or a leader that nothing asked it to change",
-            rule="No AlterPartition on the tape that asks for its ISR can have made a version of a "
-            "partition, and one that asks for another was granted its partition epoch; or the "
-            "version has a replica in the ISR that was not in it and is not elected; or not the"
-            " one whose broker is registered, unfenced and not in controlled shutdown, before "
-            "the batch and all through it, and nothing was broken for 10 s that it or who "
-            "decides depends on; or another leader than such a broker, which is not the first "
-            "of the replicas. No reassignment is under way. Where ZooKeeper has the metadata: "
-            "an AlterPartition was granted a partition epoch with another ISR than it asked "
-            "for; or a replica is in the ISR that was not, under one leadership, and no "
-            "AlterPartition that expects the partition epoch before, and no IsrChange under way"
-            " at that time, names it, while the leader is not the controller and asks by "
-            "requests in its registration; or a broker is out of the ISR, or leads no more and "
-            "not for the first of the replicas, to which the controller in office had sent a "
-            "request under its registration before, which goes on, and which had asked for no "
-            "controlled shutdown: where the leader stays, no such request leaves it out. That "
-            "is not judged where brokers send MetadataHeartbeats.",
-            meaning="Partitions lose copies, or their leaders, for nothing; or a replica counts as "
-            "in sync that no leader has seen catch up.",
-            nearness=Nearness.REQUEST,
-            culprit=("controller:PartitionChangeRecord",),
-            variants={
-                "was granted ": "other-isr-than-granted",
-                "broker {broker_id} is in": "joined-unelected",
-                "is out of": "living-member-left",
-                "no longer leads with": "living-leader-replaced",
-            },
-            case="a change of an ISR or a leader outside of reassignments",
-            source="KIP-497, KIP-631, KIP-841, KIP-966",
-            rests_on=("whole-tape",),
-            needs=("metadata_log", "wire"),
-        ),
+        entry=ENTRY,
         kernel=unasked_changes,
         split=Split.PARTITIONS,
         tables=("metadata_log", "wire", "faults"),

@@ -1,4 +1,9 @@
-"""C2b unfetched-epoch: a leader proposed a follower under an epoch of no Fetch of its (KIP-903).
+"""C2b unfetched-epoch: A replica was proposed under a broker epoch under which it had not fetched.
+
+An AlterPartition asks for an ISR with a follower that the ISR of the partition epoch it expects
+does not have, and names a broker epoch for it. When the request had arrived at the proxy, a Fetch
+of that partition by that follower under that epoch had been passed on to the leader. Not judged
+where the follower's link to the leader is not on the tape, or a Fetch on it could not be decoded.
 
 AlterPartition version 3 names a broker epoch for each member of the ISR. That of a follower is to
 come from its Fetches: they are what the leader judged it in sync by. A leader that takes it from
@@ -6,20 +11,20 @@ the metadata instead names the right epoch for the wrong incarnation: the follow
 be from before it lost its disk, and the controller, which compares epochs, has nothing to refuse.
 C2 has no means to see that, since the request names the epoch that is registered.
 
-So each proposal is judged by which a follower would join: it is in the ISR asked for, and not in
-that of the partition epoch that the request expects (the metadata log). By the time at which the
-request arrived at the proxy, a Fetch of that partition by that follower under the epoch named must
-have been passed on to that leader. Both times are of one clock, and each errs on the side of no
-accusation: the leader had sent its request before it arrived at the proxy, and had received a Fetch
-only after it was passed on. The incarnation of the leader, and what its Fetch offsets were worth,
-are left out: a Fetch that an earlier incarnation of the leader received counts, too.
+Both times are of one clock, and each errs on the side of no accusation: the leader had sent its
+request before it arrived at the proxy, and had received a Fetch only after it was passed on. The
+incarnation of the leader, and what its Fetch offsets were worth, are left out: a Fetch that an
+earlier incarnation of the leader received counts, too.
 
 Not judged are: a follower named with -1 (Kafka's "not checked"), or in a version below 3; one whose
 link to the leader is not on the tape; one of whose Fetches to it could not be decoded before; and a
 request that expects a partition epoch which the log does not have. A request that is sent again
 word for word is one proposal, and its first sending counts.
 
-Source: KIP-903; KAFKA-14139.
+Meaning: The leader judges a follower by the Fetches of one incarnation and proposes the next one,
+whose disk may be empty; the controller compares the epochs and lets it in.
+Case: a follower that an AlterPartition proposes to let in under a broker epoch
+Source: KIP-903; KAFKA-14139
 """
 
 from collections.abc import Iterator
@@ -40,7 +45,14 @@ from checkers.table_check import TableCheck
 
 __all__ = ["CHECKS", "NAME", "ProposedJoin", "proposed_joins", "unfetched_epochs"]
 
-NAME: Final = "unfetched-epoch"
+ENTRY: Final = CatalogueEntry.of(
+    __doc__,
+    nearness=Nearness.REQUEST,
+    culprit=("AlterPartition:leader→controller",),
+    rests_on=("whole-tape",),
+    needs=("metadata_log", "wire"),
+)
+NAME: Final = ENTRY.name
 _UNCHECKED: Final = -1
 
 
@@ -157,25 +169,7 @@ def _proof(history: PartitionHistory, join: ProposedJoin) -> Proof:
 
 CHECKS: Final = (
     TableCheck(
-        entry=CatalogueEntry(
-            id="C2b",
-            name=NAME,
-            title="A replica was proposed under a broker epoch under which it had not fetched",
-            rule="An AlterPartition asks for an ISR with a follower that the ISR of the partition "
-            "epoch it expects does not have, and names a broker epoch for it. When the request "
-            "had arrived at the proxy, a Fetch of that partition by that follower under that "
-            "epoch had been passed on to the leader. Not judged where the follower's link to the "
-            "leader is not on the tape, or a Fetch on it could not be decoded.",
-            meaning="The leader judges a follower by the Fetches of one incarnation and proposes "
-            "the next one, whose disk may be empty; the controller compares the epochs and lets "
-            "it in.",
-            nearness=Nearness.REQUEST,
-            culprit=("AlterPartition:leader→controller",),
-            case="a follower that an AlterPartition proposes to let in under a broker epoch",
-            source="KIP-903; KAFKA-14139",
-            rests_on=("whole-tape",),
-            needs=("metadata_log", "wire"),
-        ),
+        entry=ENTRY,
         kernel=unfetched_epochs,
         split=Split.PARTITIONS,
     ),

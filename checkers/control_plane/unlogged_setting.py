@@ -1,19 +1,26 @@
-"""C23 unlogged-setting: a broker goes by a setting that the metadata log never gave the topic.
+"""C23 unlogged-setting: A broker goes by a setting that the topic was never given.
+
+A broker that showed one topic id before and after showed settings of that topic of which one, or
+all together, it never had in the log of record between its creation and its removal. Values are
+compared as parsed. How old they are, and whether any is missing, is not asked. Nothing is judged of
+a topic that a snapshot begins with.
 
 A broker shows the settings that it takes a topic to have been given, and it showed one topic id
 before and after that (`history.request_schema.TOPIC_SETTINGS`). Its metadata are those of some
 offset of the log, and go forward only. So at the offset behind the answer the topic with this id
-lived, and the settings shown are among those that it had at one moment of its life. How old they
-are is not asked: that is `stale-read-after-write`.
+lived, and the settings shown are among those that it had at one moment of its life.
 
 A broker shows values as it has parsed them: numbers are compared as such, and of words neither
 case, nor blanks, nor the order in a list counts. A setting that the log has and the broker does not
 show proves nothing: its release may not know that one.
 
-Not judged: a topic whose creation is known only from a snapshot, since its earlier settings are
-not; and what a broker showed of a living topic after the end of the log.
+What a broker showed of a living topic after the end of the log is not judged. How old settings are
+is asked by `stale-read-after-write`.
 
-Source: KIP-631, ConfigRecord and RemoveTopicRecord; KAFKA-16206.
+Meaning: A broker keeps, deletes or acknowledges records by a setting that its topic was never
+given, and other brokers do not know of it.
+Case: a set of settings that a broker showed of a topic of the run
+Source: KIP-631, ConfigRecord and RemoveTopicRecord; KAFKA-16206
 """
 
 from collections.abc import Iterable, Mapping
@@ -29,7 +36,12 @@ from checkers.table_check import TableCheck
 
 __all__ = ["CHECKS", "NAME", "unlogged_settings"]
 
-NAME: Final = "unlogged-setting"
+ENTRY: Final = CatalogueEntry.of(
+    __doc__,
+    nearness=Nearness.NODE,
+    needs=("metadata_log", "topic_settings"),
+)
+NAME: Final = ENTRY.name
 
 _Row = Mapping[str, Any]
 _Settings = Mapping[str, str | None]
@@ -156,21 +168,7 @@ def _elsewhere(row: _Row, name: str, value: str | None, lives: Mapping[str, _Lif
 
 CHECKS: Final = (
     TableCheck(
-        entry=CatalogueEntry(
-            id="C23",
-            name=NAME,
-            title="A broker goes by a setting that the topic was never given",
-            rule="A broker that showed one topic id before and after showed settings of that topic "
-            "of which one, or all together, it never had in the log of record between its creation "
-            "and its removal. Values are compared as parsed. How old they are, and whether any is "
-            "missing, is not asked. Nothing is judged of a topic that a snapshot begins with.",
-            meaning="A broker keeps, deletes or acknowledges records by a setting that its "
-            "topic was never given, and other brokers do not know of it.",
-            nearness=Nearness.NODE,
-            case="a set of settings that a broker showed of a topic of the run",
-            source="KIP-631; KAFKA-16206",
-            needs=("metadata_log", "topic_settings"),
-        ),
+        entry=ENTRY,
         kernel=unlogged_settings,
     ),
 )

@@ -1,4 +1,8 @@
-"""C21 unwritten-setting: no client asked for a change of a topic's setting.
+"""C21 unwritten-setting: A topic's setting was changed without a request.
+
+The log of record gives a setting of a topic of the run another value, after the topic's creation,
+and no client of the run had called a change to that value by the latest moment at which the record
+can have been appended.
 
 The settings of a topic come with its creation, and stand until somebody changes them. Of the
 parties of a run one does, the `metadata` workload, and it records each change before it asks for
@@ -13,7 +17,10 @@ the brokers' internal ones, and those of others. Nothing is where settings are c
 to controllers, or where no write is known of clients that were to write. Where a write is proven to
 be missing from its table (`write_numbers`), the answer is unknown.
 
-Source: KIP-631, ConfigRecord; KIP-339, IncrementalAlterConfigs.
+Meaning: A topic keeps, acknowledges or deletes records by a rule that no client set.
+Case: a change of a setting of a topic of the run in the metadata log, before the last write of
+clients to the metadata
+Source: KIP-631, ConfigRecord; KIP-339, IncrementalAlterConfigs
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -33,7 +40,12 @@ from checkers.table_check import TableCheck
 
 __all__ = ["CHECKS", "NAME", "unwritten_settings"]
 
-NAME: Final = "unwritten-setting"
+ENTRY: Final = CatalogueEntry.of(
+    __doc__,
+    nearness=Nearness.REQUEST,
+    needs=("metadata_log",),
+)
+NAME: Final = ENTRY.name
 _WRITES: Final = "metadata_writes"
 _GROWTHS: Final = "partition_writes"
 """They are counted by the numbers that writes to topics carry."""
@@ -122,20 +134,7 @@ def _judged(record: MetadataRecord, called: _Called, seen: MetadataView) -> Proo
 
 CHECKS: Final = (
     TableCheck(
-        entry=CatalogueEntry(
-            id="C21",
-            name=NAME,
-            title="A topic's setting was changed without a request",
-            rule="The log of record gives a setting of a topic of the run another value, after the "
-            "topic's creation, and no client of the run had called a change to that value by the "
-            "latest moment at which the record can have been appended.",
-            meaning="A topic keeps, acknowledges or deletes records by a rule that no client set.",
-            nearness=Nearness.REQUEST,
-            case="a change of a setting of a topic of the run in the metadata log, before "
-            "the last write of clients to the metadata",
-            source="KIP-631; KIP-339",
-            needs=("metadata_log",),
-        ),
+        entry=ENTRY,
         kernel=unwritten_settings,
         tables=("metadata_log", _WRITES, _GROWTHS),
     ),

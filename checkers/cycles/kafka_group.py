@@ -1,8 +1,20 @@
-"""The check of cycles among Kafka's transactions, as a group of the checker (`moments`).
+"""D14k transaction-cycle: Kafka's transactions precede each other in a circle.
+
+Nodes are the moments of each record's append, each commit and each ok read at read_committed; edges
+are ww (neighbours in a partition's log), wr (a commit before the read of one of its records), the
+order of a process (begin, appends, commit, next begin; its reads), and real time. Every cycle of
+these is an anomaly (never). A cycle of whole transactions by ww alone is reported and legal.
 
 One pass over the files of records: a task sends, of each key, the runs of its log and which reads
 saw which transaction. The gathered data is small compared with the records: each transaction and
 each read has many records.
+
+Meaning: A record stands in the log before one that was there already, or was read before it was
+committed or sent.
+Allowed if: only the writes of transactions that were open at the same time are ordered in a circle,
+over several partitions (G0): Kafka does not isolate writers from each other
+Case: a transaction that was to be committed, did not fail, and has a record in some log
+Source: KIP-98; Adya, Liskov, O'Neil 2000
 """
 
 from collections.abc import Iterator, Sequence
@@ -30,7 +42,7 @@ from checkers.cycles.moments import (
 from checkers.cycles.oddity import Oddity
 from checkers.cycles.scan import passed
 from checkers.cycles.shortest import Cycle, CycleEdge
-from checkers.entry import CatalogueEntry, Nearness, Strength
+from checkers.entry import CatalogueEntry, Nearness
 from checkers.proof import Proof
 from checkers.rows import OK, OPEN_NS, codes
 from checkers.runner.tables import SealedFile, keys_in, record_files
@@ -40,23 +52,9 @@ from history.schema import F, Outcome
 
 __all__ = ["CHECKS", "COLUMNS", "judged", "key_transactions"]
 
-TRANSACTION_CYCLE: Final = CatalogueEntry(
-    id="D14k",
-    name="transaction-cycle",
-    title="Kafka's transactions precede each other in a circle",
-    rule="Nodes are the moments of each record's append, each commit and each ok read at "
-    "read_committed; edges are ww (neighbours in a partition's log), wr (a commit before the read "
-    "of one of its records), the order of a process (begin, appends, commit, next begin; its "
-    "reads), and real time. Every cycle of these is an anomaly (never). A cycle of whole "
-    "transactions by ww alone is reported and legal.",
-    meaning="A record stands in the log before one that was there already, or was read before it "
-    "was committed or sent.",
+TRANSACTION_CYCLE: Final = CatalogueEntry.of(
+    __doc__,
     nearness=Nearness.RECORD,
-    case="a transaction that was to be committed, did not fail, and has a record in some log",
-    source="KIP-98; Adya, Liskov, O'Neil 2000",
-    strength=Strength.ALLOWED_IF,
-    allowed_if="only the writes of transactions that were open at the same time are ordered in a "
-    "circle, over several partitions (G0): Kafka does not isolate writers from each other",
     needs=("transactions", "operations", "records"),
 )
 Ints = NDArray[np.int64]

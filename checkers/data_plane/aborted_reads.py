@@ -1,4 +1,7 @@
-"""D2 aborted-read (Adya's G1a): an ok read returned a value whose send failed.
+"""D2 aborted-read: A failed send, or one of an aborted transaction, was read.
+
+An ok read returned a value whose send failed. A send of a transaction failed if an abort was
+acknowledged, or if a commit was never asked for; reads are then at read_committed.
 
 `fail` is a claim of the error registry: the send surely did not happen. A reader that is returned
 the value all the same was shown what does not exist, or the registry is wrong about the error;
@@ -8,7 +11,9 @@ Sound because only ok reads count (a crashed poll gave its reader nothing) and b
 error is info, never fail. A value that no client sent is not this anomaly: it breaks the assumption
 `sent-values`.
 
-Source: Adya, Liskov, O'Neil 2000, G1a; Jepsen's Kafka workload (`G1a`).
+Meaning: The producer was told that the record does not exist, or saw to it, and a consumer got it.
+Case: a record whose send failed, or that an aborted transaction sent
+Source: Adya, Liskov, O'Neil 2000, G1a; Jepsen, workload `kafka`, `G1a`
 """
 
 from typing import Final
@@ -59,18 +64,9 @@ def aborted_reads(log: KeyLog) -> Found:
 
 CHECKS: Final = (
     KeyCheck(
-        entry=CatalogueEntry(
-            id="D2",
-            name="aborted-read",
-            title="A failed send, or one of an aborted transaction, was read",
-            rule="An ok read returned a value whose send failed. A send of a transaction failed "
-            "if an abort was acknowledged, or if a commit was never asked for; reads are then at "
-            "read_committed.",
-            meaning="The producer was told that the record does not exist, or saw to it, and a "
-            "consumer got it.",
+        entry=CatalogueEntry.of(
+            __doc__,
             nearness=Nearness.RECORD,
-            case="a record whose send failed, or that an aborted transaction sent",
-            source="Adya, Liskov, O'Neil 2000, G1a; Jepsen, workload `kafka`, `G1a`",
             rests_on=("unique-values",),
             needs=("operations", "records"),
         ),

@@ -6,8 +6,6 @@ back or none is `internal-nonmonotonic-poll`, a step over a record is `internal-
 
 Sound because one fetch position moves through the log inside an operation, and nothing but a
 rebalance sets it; gaps without records do not count.
-
-Source: Jepsen's Kafka workload (`int-nonmonotonic-poll`, `int-poll-skip`).
 """
 
 from typing import Final
@@ -46,38 +44,42 @@ def _found(check: str, log: KeyLog, wrong: NDArray[np.bool_]) -> Found:
     )
 
 
+_INTERNAL_NONMONOTONIC_POLL: Final = CatalogueEntry.of(
+    """D7a internal-nonmonotonic-poll: One poll returned records in the wrong order.
+
+    Delta below 1 between neighbours inside one ok poll or final read and one session.
+
+    Meaning: A batch of records is out of order, or holds a record twice.
+    Case: a step from a record to the next one within an ok poll or final read
+    Source: Jepsen, workload `kafka`, `int-nonmonotonic-poll`
+    """,
+    nearness=Nearness.CLIENT,
+    rests_on=("whole-records",),
+    needs=("operations", "records"),
+)
+
+_INTERNAL_SKIPPED_POLL: Final = CatalogueEntry.of(
+    """D7b internal-skipped-poll: One poll left records out.
+
+    Delta above 1 between neighbours inside one ok poll or final read and one session.
+
+    Meaning: A batch of records has a hole where the log holds a record.
+    Case: a step from a record to the next one within an ok poll or final read
+    Source: Jepsen, workload `kafka`, `int-poll-skip`
+    """,
+    nearness=Nearness.CLIENT,
+    rests_on=("whole-records",),
+    needs=("operations", "records"),
+)
+
 CHECKS: Final = (
     KeyCheck(
-        entry=CatalogueEntry(
-            id="D7a",
-            name="internal-nonmonotonic-poll",
-            title="One poll returned records in the wrong order",
-            rule="Delta below 1 between neighbours inside one ok poll or final read and one "
-            "session.",
-            meaning="A batch of records is out of order, or holds a record twice.",
-            nearness=Nearness.CLIENT,
-            case="a step from a record to the next one within an ok poll or final read",
-            source="Jepsen, workload `kafka`, `int-nonmonotonic-poll`",
-            rests_on=("whole-records",),
-            needs=("operations", "records"),
-        ),
+        entry=_INTERNAL_NONMONOTONIC_POLL,
         kernel=internal_nonmonotonic_polls,
         by_place=True,
     ),
     KeyCheck(
-        entry=CatalogueEntry(
-            id="D7b",
-            name="internal-skipped-poll",
-            title="One poll left records out",
-            rule="Delta above 1 between neighbours inside one ok poll or final read and one "
-            "session.",
-            meaning="A batch of records has a hole where the log holds a record.",
-            nearness=Nearness.CLIENT,
-            case="a step from a record to the next one within an ok poll or final read",
-            source="Jepsen, workload `kafka`, `int-poll-skip`",
-            rests_on=("whole-records",),
-            needs=("operations", "records"),
-        ),
+        entry=_INTERNAL_SKIPPED_POLL,
         kernel=internal_skipped_polls,
         by_place=True,
     ),

@@ -1,12 +1,5 @@
 """The assumptions of the checks of a key about the history, checked first on the same rows.
 
-- `unique-values`: no two sends of the key carry one value. The checks tell records apart by value,
-  so a key that breaks it is not judged by those that do.
-- `sent-values`: every value that a read of whatever outcome returned was sent by a client. The
-  recorder writes an invocation down before the record can leave the client, so a value without a
-  send is a record of a stranger, a corrupted one, or a hole in the recording. None of these may
-  pass as valid, and which of them it is, the history cannot tell.
-
 A broken assumption is unknown, with its proof, and never invalid.
 """
 
@@ -87,35 +80,43 @@ def sent_values(log: KeyLog) -> Found:
     )
 
 
+_UNIQUE_VALUES: Final = CatalogueEntry.of(
+    """A4 unique-values: Values are unique a key.
+
+    No two sends to a key carry one value. Judged key by key.
+
+    A key that breaks it is not judged by the checks that tell records apart by value.
+
+    Meaning: Records are told apart by their values.
+    Case: a send
+    Source: history/schema.py
+    """,
+    kind=Kind.ASSUMPTION,
+    needs=("operations", "records"),
+)
+
+_SENT_VALUES: Final = CatalogueEntry.of(
+    """A5 sent-values: Every value that was read was sent.
+
+    Each value that a poll of whatever outcome returned is the value of some recorded send to that
+    key.
+
+    Meaning: A record of a stranger, a corrupted record or a hole in the recording: the history
+    cannot tell which.
+    Case: a record that was read
+    Source: history/schema.py; the recorder writes an invocation down before it is sent
+    """,
+    kind=Kind.ASSUMPTION,
+    needs=("operations", "records"),
+)
+
 CHECKS: Final = (
     KeyCheck(
-        entry=CatalogueEntry(
-            id="A4",
-            name="unique-values",
-            title="Values are unique a key",
-            kind=Kind.ASSUMPTION,
-            rule="No two sends to a key carry one value. Judged key by key.",
-            meaning="Records are told apart by their values.",
-            case="a send",
-            source="history/schema.py",
-            needs=("operations", "records"),
-        ),
+        entry=_UNIQUE_VALUES,
         kernel=unique_values,
     ),
     KeyCheck(
-        entry=CatalogueEntry(
-            id="A5",
-            name="sent-values",
-            title="Every value that was read was sent",
-            kind=Kind.ASSUMPTION,
-            rule="Each value that a poll of whatever outcome returned is the value of some "
-            "recorded send to that key.",
-            meaning="A record of a stranger, a corrupted record or a hole in the recording: the "
-            "history cannot tell which.",
-            case="a record that was read",
-            source="history/schema.py; the recorder writes an invocation down before it is sent",
-            needs=("operations", "records"),
-        ),
+        entry=_SENT_VALUES,
         kernel=sent_values,
     ),
 )

@@ -1,11 +1,14 @@
-"""D15 real-time-lag: the time for which a consumer still had not been given a known record.
+"""D15 real-time-lag: How long after a record was known a consumer still had not got it.
+
+For each ok poll of a key but the first of its session: how long, when it was called, its first
+record or a later one had been known, by an acknowledgement or by an ok read of anybody; no poll of
+the process that had ended by then had returned it. Quantiles over the polls of all keys, and of the
+keys with the greatest lag.
 
 A record is *known* from the first acknowledgement or ok read of it, or of any record after it in
 the log: a reader of that one should have been given this one before. A consumer that goes on
-polling is given the record after its last one next. So for each ok poll of a key, but the first of
-its session (which may begin anywhere), the *lag* is its call minus the time from which its first
-record was known, or 0: when it was called, no poll of that process that had ended had returned the
-record. Records that a crashed poll consumed have no lag: the next ok poll begins after them.
+polling is given the record after its last one next. Records that a crashed poll consumed have no
+lag: the next ok poll begins after them.
 
 It says nothing of records that a consumer was never given: those are lost-write's and
 skipped-poll's. A figure never makes a run invalid; it is unknown if the records could not be read.
@@ -15,7 +18,9 @@ table by offset with the times from which records are known, the other looks pol
 is in memory is that table (8 bytes an offset) and one piece. Lags are counted in buckets that are
 1.1 % wide.
 
-Source: Jepsen's Kafka workload (`realtime-lag`).
+Meaning: How stale consumers are: behind by themselves, or kept waiting by the cluster.
+Case: a poll whose lag is known
+Source: Jepsen, workload `kafka`, `realtime-lag`
 """
 
 from collections import Counter
@@ -188,18 +193,9 @@ def _answer(question: Question) -> GroupAnswers:
     return GroupAnswers(results=(result,), anomalies=ANOMALIES.empty_table())
 
 
-REAL_TIME_LAG: Final = CatalogueEntry(
-    id="D15",
-    name="real-time-lag",
-    title="How long after a record was known a consumer still had not got it",
-    rule="For each ok poll of a key but the first of its session: how long, when it was called, "
-    "its first record or a later one had been known, by an acknowledgement or by an ok read of "
-    "anybody; no poll of the process that had ended by then had returned it. Quantiles over the "
-    "polls of all keys, and of the keys with the greatest lag.",
-    meaning="How stale consumers are: behind by themselves, or kept waiting by the cluster.",
+REAL_TIME_LAG: Final = CatalogueEntry.of(
+    __doc__,
     nearness=Nearness.REMAINS,
-    case="a poll whose lag is known",
-    source="Jepsen, workload `kafka`, `realtime-lag`",
     strength=Strength.FIGURE,
     needs=("operations", "records"),
 )

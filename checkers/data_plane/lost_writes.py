@@ -1,8 +1,11 @@
-"""D1 lost-write: a record that must be there was not returned, though reading went beyond it.
+"""D1 lost-write: A record is missing below what was read.
 
-The bound is the highest position that any ok read reached, final reads included. A value at or
-below it that must have happened, and that no ok read returned, is lost: a reader is shown record n
-only when every committed record before n stands in the log.
+The bound is the highest position that any ok read reached. Each value at or below it that must have
+happened and that no ok read returned is lost; so is each acknowledged value that an ok read
+returned and a complete final read called after both did not. Where no read went over its place and
+no complete final read followed, the key is unknown instead.
+
+A reader is shown record n only when every committed record before n stands in the log.
 
 Sound because
 - only values that must have happened are required, so that a crashed send is never missed;
@@ -15,14 +18,15 @@ Sound because
 
 A value that was read once and is gone in the end is lost, too: a consumer that keeps up with the
 producers returns every value within milliseconds, and when the log is cut after that, no reader is
-missing anything. So an acknowledged value is also lost if an ok read returned it and a complete
-final read that was called after both the acknowledgement and that read did not (compare D18, which
-asks for no acknowledgement).
+missing anything.
 
 It does not see a value whose offset is unknown, nor one above the bound (D13). Records must not be
 removed by retention or compaction.
 
-Source: Jepsen's Kafka workload (`lost-write`).
+Meaning: An acknowledged record is gone, while later ones are there.
+Case: an acknowledged record that was read, or any that must have been written and that a read
+should have returned
+Source: Jepsen, workload `kafka`, `lost-write`
 """
 
 from typing import Final
@@ -162,20 +166,9 @@ def _reader_of_the_bound(log: KeyLog) -> int:
 
 CHECKS: Final = (
     KeyCheck(
-        entry=CatalogueEntry(
-            id="D1",
-            name="lost-write",
-            title="A record is missing below what was read",
-            rule="The bound is the highest position that any ok read reached. Each value at or "
-            "below it that must have happened and that no ok read returned is lost; so is each "
-            "acknowledged value that an ok read returned and a complete final read called after "
-            "both did not. Where no read went over its place and no complete final read followed, "
-            "the key is unknown instead.",
-            meaning="An acknowledged record is gone, while later ones are there.",
+        entry=CatalogueEntry.of(
+            __doc__,
             nearness=Nearness.RECORD,
-            case="an acknowledged record that was read, or any that must have been written and "
-            "that a read should have returned",
-            source="Jepsen, workload `kafka`, `lost-write`",
             rests_on=("unique-values", "whole-records"),
             needs=("operations", "records"),
         ),

@@ -13,8 +13,6 @@ here holds where the logs do not tell.
 
 Sound because every entry comes from a record that a client was given or from an acknowledgement
 with its offset; a send that may not have happened adds nothing.
-
-Source: Jepsen's Kafka workload (`inconsistent-offsets`, `duplicate`); KIP-98 for idempotence.
 """
 
 from collections.abc import Mapping
@@ -28,7 +26,7 @@ from checkers.anomaly import Found, found, none
 from checkers.data_plane.key_check import KeyCheck
 from checkers.data_plane.key_log import KeyLog
 from checkers.data_plane.surroundings import times_given_up
-from checkers.entry import CatalogueEntry, Nearness, Strength
+from checkers.entry import CatalogueEntry, Nearness
 from checkers.membership import has_repeats, is_among
 from checkers.proof import Proof
 
@@ -197,46 +195,50 @@ def _listed(numbers: tuple[int, ...]) -> Mapping[str, tuple[int, ...]]:
     return {"each": numbers[:_ENTRIES_MAX], "other": numbers[_ENTRIES_MAX:]}
 
 
+_INCONSISTENT_OFFSET: Final = CatalogueEntry.of(
+    """D3 inconsistent-offset: One offset, two values.
+
+    Two values stand at one offset, in reads of whatever outcome and in the offsets of sends that
+    must have happened.
+
+    Meaning: Two readers, or a producer and a reader, were shown different logs.
+    Case: an offset that was acknowledged or read more than once
+    Source: Jepsen, workload `kafka`, `inconsistent-offsets`
+    """,
+    nearness=Nearness.RECORD,
+    rests_on=("unique-values", "sent-values"),
+    needs=("operations", "records"),
+)
+
+_DUPLICATE: Final = CatalogueEntry.of(
+    """D4 duplicate: One value, two offsets.
+
+    One value stands at two offsets.
+
+    Meaning: A record was appended twice, as a retry may do without idempotence.
+    Allowed if: the producers were not idempotent; or the logs have each copy under a producer epoch
+    of its own: then the client sent it again, and no broker could tell; or the logs do not tell,
+    and it had not been acknowledged when the one that sent it first gave up on a send: its next
+    epoch knows nothing of the one before. Never, where a log has two copies under one producer id
+    and epoch
+    Case: a value of the log that had been acknowledged when its producer first gave up on a send,
+    if it ever did
+    Source: Jepsen, workload `kafka`, `duplicate`; KIP-98; KIP-360 for epochs that the client begins
+    """,
+    nearness=Nearness.RECORD,
+    promise="idempotent",
+    rests_on=("unique-values", "sent-values"),
+    needs=("operations", "records"),
+)
+
 CHECKS: Final = (
     KeyCheck(
-        entry=CatalogueEntry(
-            id="D3",
-            name="inconsistent-offset",
-            title="One offset, two values",
-            rule="Two values stand at one offset, in reads of whatever outcome and in the offsets "
-            "of sends that must have happened.",
-            meaning="Two readers, or a producer and a reader, were shown different logs.",
-            nearness=Nearness.RECORD,
-            case="an offset that was acknowledged or read more than once",
-            source="Jepsen, workload `kafka`, `inconsistent-offsets`",
-            rests_on=("unique-values", "sent-values"),
-            needs=("operations", "records"),
-        ),
+        entry=_INCONSISTENT_OFFSET,
         kernel=inconsistent_offsets,
         by_place=True,
     ),
     KeyCheck(
-        entry=CatalogueEntry(
-            id="D4",
-            name="duplicate",
-            title="One value, two offsets",
-            rule="One value stands at two offsets.",
-            meaning="A record was appended twice, as a retry may do without idempotence.",
-            nearness=Nearness.RECORD,
-            case="a value of the log that had been acknowledged when its producer first gave up "
-            "on a send, if it ever did",
-            source="Jepsen, workload `kafka`, `duplicate`; KIP-98; KIP-360 for epochs that the "
-            "client begins",
-            strength=Strength.ALLOWED_IF,
-            allowed_if="the producers were not idempotent; or the logs have each copy under a "
-            "producer epoch of its own: then the client sent it again, and no broker could tell; "
-            "or the logs do not tell, and it had not been acknowledged when the one that sent it "
-            "first gave up on a send: its next epoch knows nothing of the one before. Never, "
-            "where a log has two copies under one producer id and epoch",
-            promise="idempotent",
-            rests_on=("unique-values", "sent-values"),
-            needs=("operations", "records"),
-        ),
+        entry=_DUPLICATE,
         kernel=duplicates,
     ),
 )

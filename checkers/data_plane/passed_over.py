@@ -1,4 +1,8 @@
-"""D24 passed-over: readers that go on from each other left a record out, and never came back to it.
+"""D24 passed-over: A group passed a record over for good.
+
+A complete final read returned a record, an ok poll of readers that go on from each other (a
+consumer group, a consumer that assigns itself its keys, the intakes of a transactional id) returned
+a later one, and no poll of theirs returned anything at its offset, before or afterwards.
 
 A rebalance may give a key to another member of a group, which resumes at the committed offset; so a
 step between two sessions may lead anywhere (D5, D6). But a group commits an offset once the records
@@ -7,9 +11,7 @@ members together are returned everything from the first offset on: a session may
 ahead of all that was polled. The same holds for a consumer that assigns itself its keys, which goes
 on from where it had been or before, and for the intakes of one transactional id (`Readers`).
 
-A record is passed over if a complete final read returned it, if no poll of these readers returned
-anything at its offset, whatever became of the poll, and if an ok poll of theirs reached beyond it.
-Records beyond the last one that they were returned are not judged.
+Records beyond the last one that these readers were returned are not judged.
 
 A poll that crashed may have taken records that are not on record, and the client may have committed
 behind them. A client stands behind the last record of its kind at most, so these follow the
@@ -23,8 +25,14 @@ Sound because
 - what a final read returned was not deleted before; so a first offset that moved explains nothing;
 - a group whose clients reset to the end, by a setting of theirs, is not among `Readers`.
 
+Meaning: A group that was rebalanced, or whose member was replaced, never handles a record that was
+there for it.
+Allowed if: a poll of these readers crashed, which may have taken it: it follows the furthest offset
+of theirs before, by no more than the crashed polls can have returned
+Case: a record that a complete final read returned, below the highest offset of such readers, each
+of them
 Source: KIP-62, KIP-429 (rebalances); `org.apache.kafka.clients.consumer.KafkaConsumer`, "Offsets
-and Consumer Position".
+and Consumer Position"
 """
 
 from typing import Final
@@ -36,14 +44,20 @@ from checkers.anomaly import Found, found, none
 from checkers.data_plane.key_check import KeyCheck
 from checkers.data_plane.key_log import KeyLog
 from checkers.data_plane.surroundings import Reach, polls_of, reaches_of
-from checkers.entry import CatalogueEntry, Nearness, Strength
+from checkers.entry import CatalogueEntry, Nearness
 from checkers.membership import is_among
 from checkers.proof import Proof
 from history.manifest import Readers
 
 __all__ = ["CHECKS", "NAME", "passed_over"]
 
-NAME: Final = "passed-over"
+ENTRY: Final = CatalogueEntry.of(
+    __doc__,
+    nearness=Nearness.CLIENT,
+    rests_on=("dense-indices", "one-poll-at-a-time", "whole-records"),
+    needs=("operations", "records"),
+)
+NAME: Final = ENTRY.name
 
 _OFFSETS_A_RECORD: Final = 2
 """Of each record of a transaction, at most one marker."""
@@ -128,26 +142,7 @@ def _may_be_lost(offset: _Numbers, readers: Readers, reach: Reach) -> NDArray[np
 
 CHECKS: Final = (
     KeyCheck(
-        entry=CatalogueEntry(
-            id="D24",
-            name=NAME,
-            title="A group passed a record over for good",
-            rule="A complete final read returned a record, an ok poll of readers that go on from "
-            "each other (a consumer group, a consumer that assigns itself its keys, the intakes of "
-            "a transactional id) returned a later one, and no poll of theirs returned anything at "
-            "its offset, before or afterwards.",
-            meaning="A group that was rebalanced, or whose member was replaced, never handles a "
-            "record that was there for it.",
-            nearness=Nearness.CLIENT,
-            case="a record that a complete final read returned, below the highest offset of such "
-            "readers, each of them",
-            source="Kafka, `KafkaConsumer`, offsets and consumer position",
-            strength=Strength.ALLOWED_IF,
-            allowed_if="a poll of these readers crashed, which may have taken it: it follows the "
-            "furthest offset of theirs before, by no more than the crashed polls can have returned",
-            rests_on=("dense-indices", "one-poll-at-a-time", "whole-records"),
-            needs=("operations", "records"),
-        ),
+        entry=ENTRY,
         kernel=passed_over,
         by_place=True,
     ),

@@ -12,8 +12,6 @@ Sound because
 - a process has one poll open at a time, so that its polls have an order: an assumption that is
   checked first;
 - positions are ranks among the offsets that hold a known record: gaps are legal.
-
-Source: Jepsen's Kafka workload (`nonmonotonic-poll`, `poll-skip`).
 """
 
 from typing import Final
@@ -25,7 +23,7 @@ from checkers.anomaly import Found, found
 from checkers.data_plane.key_check import KeyCheck
 from checkers.data_plane.key_log import KeyLog
 from checkers.data_plane.steps import FAR, OddSteps
-from checkers.entry import CatalogueEntry, Nearness, Strength
+from checkers.entry import CatalogueEntry, Nearness
 from checkers.proof import Proof
 
 __all__ = [
@@ -105,43 +103,47 @@ def _allowed(log: KeyLog, steps: OddSteps) -> NDArray[np.int64]:
     return np.flatnonzero(~steps.unbroken)
 
 
+_NONMONOTONIC_POLL: Final = CatalogueEntry.of(
+    """D5 nonmonotonic-poll: A consumer went back.
+
+    Delta below 1 between the last record of a process's last ok poll of the key and the first
+    record of its next one. A new assignment forgets.
+
+    Meaning: A consumer was given records again, without having asked for them.
+    Allowed if: consumers subscribed, and the step leads from one session of theirs to another or
+    over a poll that crashed
+    Case: a step from a process's ok poll of the key to its next one, within one session
+    Source: Jepsen, workload `kafka`, `nonmonotonic-poll`
+    """,
+    nearness=Nearness.CLIENT,
+    rests_on=("dense-indices", "one-poll-at-a-time", "whole-records"),
+    needs=("operations", "records"),
+)
+
+_SKIPPED_POLL: Final = CatalogueEntry.of(
+    """D6 skipped-poll: A consumer was not given records in between.
+
+    As nonmonotonic-poll, with delta above 1.
+
+    Meaning: A consumer that goes on polling misses records for ever.
+    Allowed if: consumers subscribed, and the step leads from one session of theirs to another or
+    over a poll that crashed
+    Case: a step from a process's ok poll of the key to its next one, within one session
+    Source: Jepsen, workload `kafka`, `poll-skip`
+    """,
+    nearness=Nearness.CLIENT,
+    rests_on=("dense-indices", "one-poll-at-a-time", "whole-records"),
+    needs=("operations", "records"),
+)
+
 CHECKS: Final = (
     KeyCheck(
-        entry=CatalogueEntry(
-            id="D5",
-            name="nonmonotonic-poll",
-            title="A consumer went back",
-            rule="Delta below 1 between the last record of a process's last ok poll of the key "
-            "and the first record of its next one. A new assignment forgets.",
-            meaning="A consumer was given records again, without having asked for them.",
-            nearness=Nearness.CLIENT,
-            case="a step from a process's ok poll of the key to its next one, within one session",
-            source="Jepsen, workload `kafka`, `nonmonotonic-poll`",
-            strength=Strength.ALLOWED_IF,
-            allowed_if="consumers subscribed, and the step leads from one session of theirs to "
-            "another or over a poll that crashed",
-            rests_on=("dense-indices", "one-poll-at-a-time", "whole-records"),
-            needs=("operations", "records"),
-        ),
+        entry=_NONMONOTONIC_POLL,
         kernel=nonmonotonic_polls,
         by_place=True,
     ),
     KeyCheck(
-        entry=CatalogueEntry(
-            id="D6",
-            name="skipped-poll",
-            title="A consumer was not given records in between",
-            rule="As nonmonotonic-poll, with delta above 1.",
-            meaning="A consumer that goes on polling misses records for ever.",
-            nearness=Nearness.CLIENT,
-            case="a step from a process's ok poll of the key to its next one, within one session",
-            source="Jepsen, workload `kafka`, `poll-skip`",
-            strength=Strength.ALLOWED_IF,
-            allowed_if="consumers subscribed, and the step leads from one session of theirs to "
-            "another or over a poll that crashed",
-            rests_on=("dense-indices", "one-poll-at-a-time", "whole-records"),
-            needs=("operations", "records"),
-        ),
+        entry=_SKIPPED_POLL,
         kernel=skipped_polls,
         by_place=True,
     ),

@@ -1,4 +1,9 @@
-"""Whose a duplicate is: the broker's, or of a client that sent a value again in another epoch.
+"""D28 client-duplicate: A client sent a record again under another producer epoch.
+
+More values than `require: {client_duplicates_max: …}` stand at several offsets, each copy under a
+producer id or epoch of its own, the same in the log of every replica. The workloads send a value
+once, so that it was the client library that sent it again. Where a duplicate is one of which the
+logs do not tell whose it is, the key is unknown.
 
 A broker tells what is sent again from what is new by producer id, producer epoch and sequence
 number. A client that begins another epoch, or gets another id, starts its sequences anew, and what
@@ -17,7 +22,10 @@ here. A scenario may promise of its clients that they do no such thing (`require
 Unspelled anomalies (`PROOFS_MAX`) stay as they were found, and so does a value of which some copy
 is in no log any more, or differs from replica to replica.
 
-Source: KIP-98, KIP-360; librdkafka, `rd_kafka_idemp_drain_epoch_bump`, and its issue 4953.
+Meaning: A client that promises idempotence wrote a record twice. No broker could tell.
+Case: a value of the log that had been acknowledged when its producer first gave up on a send, if it
+ever did
+Source: KIP-98, KIP-360; librdkafka, `rd_kafka_idemp_drain_epoch_bump`, and its issue 4953
 """
 
 import logging
@@ -59,8 +67,15 @@ COPIES: Final = pa.schema(
 
 _LOG: Final = logging.getLogger(__name__)
 _NAME: Final = "duplicate"
-_BY_CLIENT: Final = "client-duplicate"
 _BOUND: Final = "client_duplicates_max_count"
+ENTRY: Final = CatalogueEntry.of(
+    __doc__,
+    nearness=Nearness.RECORD,
+    rests_on=("unique-values", "sent-values"),
+    needs=("operations", "records"),
+    bound=_BOUND,
+)
+_BY_CLIENT: Final = ENTRY.name
 _AGAIN: Final = ": sent again by its client, in producer epochs "
 _Epoch = tuple[int, int]
 """Producer id and producer epoch."""
@@ -224,22 +239,4 @@ def _copies(file: SealedFile, *, wanted: Mapping[str, frozenset[int]]) -> pa.Tab
     return pa.concat_tables(rows.filter(hit).select(COPIES.names).cast(COPIES) for hit in hits)
 
 
-CHECKS: Final = (
-    CatalogueEntry(
-        id="D28",
-        name=_BY_CLIENT,
-        title="A client sent a record again under another producer epoch",
-        rule="More values than `require: {client_duplicates_max: …}` stand at several offsets, "
-        "each copy under a producer id or epoch of its own, the same in the log of every replica. "
-        "The workloads send a value once, so that it was the client library that sent it again. "
-        "Where a duplicate is one of which the logs do not tell whose it is, the key is unknown.",
-        meaning="A client that promises idempotence wrote a record twice. No broker could tell.",
-        nearness=Nearness.RECORD,
-        case="a value of the log that had been acknowledged when its producer first gave up on a "
-        "send, if it ever did",
-        source="KIP-98; KIP-360; librdkafka issue 4953",
-        rests_on=("unique-values", "sent-values"),
-        needs=("operations", "records"),
-        bound=_BOUND,
-    ),
-)
+CHECKS: Final = (ENTRY,)

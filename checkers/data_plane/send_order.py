@@ -1,4 +1,6 @@
-"""D8 nonmonotonic-send: a process's later send stands at an earlier position.
+"""D8 nonmonotonic-send: A producer's records are not in the order it sent them.
+
+Of two neighbouring sends of a process that are ok, the later one stands at an earlier position.
 
 Compared are neighbours among the sends of one process that are ok and know their offset, in the
 order in which it queued them (operation index, then place in the operation). An idempotent producer
@@ -8,7 +10,10 @@ a retry while later batches are in flight, and that is reported as allowed.
 Sound because the position is that of the acknowledgement itself, so nothing is inferred; sends that
 are not ok, or whose offset is not known, are left out, which can only hide a step back.
 
-Source: Jepsen's Kafka workload (`nonmonotonic-send`); KIP-98: an idempotent producer keeps order.
+Meaning: The order that a producer relies on within a partition was not kept.
+Allowed if: the producers were not idempotent: with several batches in flight, a retry reorders them
+Case: a step from a process's ok send to the key to its next one
+Source: Jepsen, workload `kafka`, `nonmonotonic-send`; KIP-98
 """
 
 from typing import Final
@@ -18,7 +23,7 @@ import numpy as np
 from checkers.anomaly import Found, found
 from checkers.data_plane.key_check import KeyCheck
 from checkers.data_plane.key_log import KeyLog
-from checkers.entry import CatalogueEntry, Nearness, Strength
+from checkers.entry import CatalogueEntry, Nearness
 from checkers.proof import Proof
 
 __all__ = ["CHECKS", "nonmonotonic_sends"]
@@ -61,19 +66,9 @@ def nonmonotonic_sends(log: KeyLog) -> Found:
 
 CHECKS: Final = (
     KeyCheck(
-        entry=CatalogueEntry(
-            id="D8",
-            name="nonmonotonic-send",
-            title="A producer's records are not in the order it sent them",
-            rule="Of two neighbouring sends of a process that are ok, the later one stands at an "
-            "earlier position.",
-            meaning="The order that a producer relies on within a partition was not kept.",
+        entry=CatalogueEntry.of(
+            __doc__,
             nearness=Nearness.CLIENT,
-            case="a step from a process's ok send to the key to its next one",
-            source="Jepsen, workload `kafka`, `nonmonotonic-send`; KIP-98",
-            strength=Strength.ALLOWED_IF,
-            allowed_if="the producers were not idempotent: with several batches in flight, a retry "
-            "reorders them",
             promise="idempotent",
             rests_on=("dense-indices",),
             needs=("operations", "records"),

@@ -1,8 +1,11 @@
-"""D13 unseen: an acknowledged record that a complete final read did not return.
+"""D13 unseen: An acknowledged record is not in the final read.
 
-A complete final read goes from the first to the last offset of the key, after healing. A value that
-was acknowledged before it was called, that no ok read (the final read included) returned, and that
-does not stand at or below the bound of D1 (there it is D1's), is unseen.
+A value that was acknowledged before the last complete final read of its key was called, that no ok
+read returned, and that does not stand at or below the bound of lost-write. Unknown for a key with
+acknowledged sends and no complete final read.
+
+A complete final read goes from the first to the last offset of the key, after healing. What stands
+at or below the bound of lost-write is that check's.
 
 Sound because
 - acknowledged and called are compared strictly: at equal times the two were concurrent;
@@ -11,10 +14,11 @@ Sound because
   that does not know yet answers OFFSET_NOT_AVAILABLE, KIP-207);
 - a value acknowledged after the final read was called is not required (there should be none).
 
-A value acknowledged without an offset (acks=0) has no position, so it can only be unseen. A key
-with acknowledged values and without a complete final read cannot be judged.
+A value acknowledged without an offset (acks=0) has no position, so it can only be unseen.
 
-Source: Jepsen's Kafka workload (`unseen`), made exact by the final reads.
+Meaning: An acknowledged record is gone, at the end of the log or with all of it.
+Case: an acknowledged record with a complete final read after it
+Source: Jepsen, workload `kafka`, `unseen`; KIP-207
 """
 
 from typing import Final
@@ -78,17 +82,9 @@ def unread_doubt(key: str, count: int) -> str:
 
 CHECKS: Final = (
     KeyCheck(
-        entry=CatalogueEntry(
-            id="D13",
-            name="unseen",
-            title="An acknowledged record is not in the final read",
-            rule="A value that was acknowledged before the last complete final read of its key was "
-            "called, that no ok read returned, and that does not stand at or below the bound of "
-            "lost-write. Unknown for a key with acknowledged sends and no complete final read.",
-            meaning="An acknowledged record is gone, at the end of the log or with all of it.",
+        entry=CatalogueEntry.of(
+            __doc__,
             nearness=Nearness.RECORD,
-            case="an acknowledged record with a complete final read after it",
-            source="Jepsen, workload `kafka`, `unseen`; KIP-207",
             rests_on=("unique-values", "whole-records"),
             needs=("operations", "records"),
         ),

@@ -1,9 +1,10 @@
-"""D18 vanished: a record that a reader was shown is not in a later, complete final read.
+"""D18 vanished: A record that was read is not in the final read.
+
+A value that an ok read returned, and that a complete final read of its key which was called
+afterwards did not return.
 
 This is the consumers' side of a lost write: it asks for no acknowledgement. A broker shows a
 consumer only what is below the high watermark, which survives every election that is not unclean.
-So what an ok read returned must be in every complete final read that was called after that read had
-returned.
 
 Sound because
 - returned and called are compared strictly: at equal times the two were concurrent;
@@ -12,8 +13,11 @@ Sound because
 
 Records must not be removed by retention or compaction.
 
-Source: Kafka's documentation, "Replication" (only committed records are given to consumers, and
-they are not lost while one in-sync replica lives); KIP-101, KIP-966 for elections that broke it.
+Meaning: A consumer has acted on a record that the cluster no longer has. The consumers' side of a
+lost write: it asks for no acknowledgement.
+Case: a record that was read and has a complete final read after it
+Source: Apache Kafka's documentation, Replication: only committed records are given to consumers,
+and they are not lost; KIP-101, KIP-966
 """
 
 from typing import Final
@@ -100,18 +104,9 @@ def vanished_before(final_read: FinalRead, log: KeyLog) -> NDArray[np.int64]:
 
 CHECKS: Final = (
     KeyCheck(
-        entry=CatalogueEntry(
-            id="D18",
-            name="vanished",
-            title="A record that was read is not in the final read",
-            rule="A value that an ok read returned, and that a complete final read of its key "
-            "which was called afterwards did not return.",
-            meaning="A consumer has acted on a record that the cluster no longer has. The "
-            "consumers' side of a lost write: it asks for no acknowledgement.",
+        entry=CatalogueEntry.of(
+            __doc__,
             nearness=Nearness.RECORD,
-            case="a record that was read and has a complete final read after it",
-            source="Apache Kafka's documentation, Replication: only committed records are given to "
-            "consumers, and they are not lost; KIP-101, KIP-966",
             rests_on=("unique-values", "whole-records"),
             needs=("operations", "records"),
         ),

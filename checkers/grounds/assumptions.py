@@ -71,38 +71,41 @@ def _result(name: str, reason: str, *, cases: int = 0) -> CheckResult:
 
 
 CHECKS: Final = (
-    CatalogueEntry(
-        id="A1",
-        name="dense-indices",
-        title="Operation indices are dense",
+    CatalogueEntry.of(
+        """A1 dense-indices: Operation indices are dense.
+
+        The indices of the operations are 0, 1, 2, …, each once, in the order of the files.
+
+        Meaning: A hole means that operations were lost on the way from the client to the history.
+        Case: an operation
+        Source: history/schema.py, OPERATIONS
+        """,
         kind=Kind.ASSUMPTION,
-        rule="The indices of the operations are 0, 1, 2, …, each once, in the order of the files.",
-        meaning="A hole means that operations were lost on the way from the client to the history.",
-        case="an operation",
-        source="history/schema.py, OPERATIONS",
         needs=("operations", "records"),
     ),
-    CatalogueEntry(
-        id="A2",
-        name="one-poll-at-a-time",
-        title="A process has one poll open at a time",
+    CatalogueEntry.of(
+        """A2 one-poll-at-a-time: A process has one poll open at a time.
+
+        A poll of a process is called no earlier than its last one returned.
+
+        Meaning: Otherwise the polls of a process have no order that could be checked.
+        Case: a poll
+        Source: history/schema.py, OPERATIONS
+        """,
         kind=Kind.ASSUMPTION,
-        rule="A poll of a process is called no earlier than its last one returned.",
-        meaning="Otherwise the polls of a process have no order that could be checked.",
-        case="a poll",
-        source="history/schema.py, OPERATIONS",
         needs=("operations", "records"),
     ),
-    CatalogueEntry(
-        id="A3",
-        name="whole-records",
-        title="Every record of every operation is in the history",
+    CatalogueEntry.of(
+        """A3 whole-records: Every record of every operation is in the history.
+
+        For each kind of operation, the records in the bucket files are as many as the operations
+        count, and every bucket file could be read.
+
+        Meaning: Otherwise a value without a recorded read may have been read all the same.
+        Case: a record
+        Source: history/schema.py, RECORDS
+        """,
         kind=Kind.ASSUMPTION,
-        rule="For each kind of operation, the records in the bucket files are as many as the "
-        "operations count, and every bucket file could be read.",
-        meaning="Otherwise a value without a recorded read may have been read all the same.",
-        case="a record",
-        source="history/schema.py, RECORDS",
         needs=("operations", "records"),
     ),
 )

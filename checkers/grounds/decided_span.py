@@ -1,9 +1,16 @@
-"""G12 decided-span: from when on the metadata log tells what the cluster decided.
+"""G12 decided-span: What the cluster decided is known from the start.
+
+The metadata log of record does not begin with a snapshot, or the scenario demands no check that
+reads it (`require: {judged: […]}`). The time until which decisions are known in sum alone is told.
 
 A log that begins with a snapshot tells what was there then, and not how it came about: a check of
 decisions judges the time behind it, and may find cases enough there to look like a check of the
 whole run. So the span that is known in sum alone is told, and a run whose scenario demands a check
 that reads the log is unknown if there is one.
+
+Meaning: A long run was judged on its end, and looks as if it was judged whole.
+Case: a metadata log
+Source: KIP-630
 """
 
 from collections.abc import Callable
@@ -22,7 +29,12 @@ from history.run_directory import RunDirectory
 
 __all__ = ["CHECKS", "decided_span", "known_in_sum_until_s"]
 
-_NAME: Final = "decided-span"
+ENTRY: Final = CatalogueEntry.of(
+    __doc__,
+    kind=Kind.GROUND,
+    needs=("metadata_log",),
+)
+_NAME: Final = ENTRY.name
 _LOG: Final = "metadata_log"
 _UNTIL: Final = "known_in_sum_until_s"
 
@@ -68,18 +80,4 @@ def _until_s(log: LogOfRecord, facts: Facts) -> float:
     return max(0.0, facts.latest_ns(first_ms) / 1e9)
 
 
-CHECKS: Final = (
-    CatalogueEntry(
-        id="G12",
-        name=_NAME,
-        title="What the cluster decided is known from the start",
-        kind=Kind.GROUND,
-        rule="The metadata log of record does not begin with a snapshot, or the scenario demands "
-        "no check that reads it (`require: {judged: […]}`). The time until which decisions are "
-        "known in sum alone is told.",
-        meaning="A long run was judged on its end, and looks as if it was judged whole.",
-        case="a metadata log",
-        source="KIP-630",
-        needs=("metadata_log",),
-    ),
-)
+CHECKS: Final = (ENTRY,)

@@ -3,16 +3,10 @@
 A cluster that does nothing breaks no promise, and faults that did nothing prove nothing. A run
 without any fault (a control) has its grounds in sends, polls and final reads alone.
 
-Faults are asked for by kind (`nemesis.verbs.registry`), and are judged by kind:
-
-- of all the kinds that a run was asked for, one at least took effect, and each that the scenario
-  demands;
-- a step of a play took effect, for it is there because something depends on it. A fault that was
-  drawn may meet nothing: a delay on an idle link is counted, and spoils nothing;
-- during each kind that took effect, from an effect to its heal being seen, a send that was called
-  was acknowledged, and a poll returned records. Where no client can be served by design (the only
-  replica is down), the scenario says during which kinds clients must be served. A kind that was
-  drawn once or twice, and is not demanded, may have had no time for it (`to_be_served`).
+Faults are judged by kind (`nemesis.verbs.registry`). A fault that was drawn may meet nothing: a
+delay on an idle link is counted, and spoils nothing. Where no client can be served by design (the
+only replica is down), the scenario says during which kinds clients must be served. A kind that was
+drawn once or twice, and is not demanded, may have had no time for it (`to_be_served`).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -243,67 +237,68 @@ def _result(name: str, reason: str) -> CheckResult:
 
 
 CHECKS: Final = (
-    CatalogueEntry(
-        id="G0",
-        name="as-planned",
-        title="The run went as planned, to its end",
+    CatalogueEntry.of(
+        """G0 as-planned: The run went as planned, to its end.
+
+        The manifest has the end of the run, no failure, no damage of a disk that was read, a state
+        other than failed, and no shortfall: every step of the play was done, every await was met,
+        no node or client died unasked, the cluster recovered after healing, every key was read to
+        its end, no client's recording is cut short, and random faults were never idle for more than
+        a minute, and all processes of the run (by the beat of the harness and of each client) stood
+        still for no more than a tenth of its time. Figures: faults a minute, the longest time in
+        which nothing was broken though something was due, and what was waited for.
+
+        Meaning: A schedule that was not performed proves nothing about what it would have done.
+        Case: a run that was recorded to its end
+        Source: history/manifest.py, shortfalls
+        """,
         kind=Kind.GROUND,
-        rule="The manifest has the end of the run, no failure, no damage of a disk that was read, "
-        "a state other than failed, and no shortfall: every step of the play was "
-        "done, every await was met, no node or client died unasked, the cluster recovered "
-        "after healing, every key was read to its end, no client's recording is cut short, and "
-        "random faults were never idle for more than a minute, and all processes of the run (by "
-        "the beat of the harness and of each client) stood still for no more than a tenth of its "
-        "time. Figures: faults a minute, the "
-        "longest time in which nothing was broken though something was due, and what was waited "
-        "for.",
-        meaning="A schedule that was not performed proves nothing about what it would have done.",
-        case="a run that was recorded to its end",
-        source="history/manifest.py, shortfalls",
     ),
-    CatalogueEntry(
-        id="G1",
-        name="statistics",
-        title="What was done, and how it went",
+    CatalogueEntry.of(
+        """G1 statistics: What was done, and how it went.
+
+        Operations by kind and outcome before, during, between and after the faults and during each
+        fault, each counted where it was called; errors by name, and how many are not in the error
+        registry; latencies.
+
+        Meaning: Figures for people; they decide nothing.
+        Case: an operation
+        Source: Jepsen, checkers `stats` and `perf`
+        """,
         kind=Kind.GROUND,
-        rule="Operations by kind and outcome before, during, between and after the faults and "
-        "during each fault, each counted where it was called; errors by name, and how many are not "
-        "in the error registry; latencies.",
-        meaning="Figures for people; they decide nothing.",
-        case="an operation",
-        source="Jepsen, checkers `stats` and `perf`",
         strength=Strength.FIGURE,
         needs=("operations", "records"),
     ),
-    CatalogueEntry(
-        id="G2",
-        name="fault-effects",
-        title="The faults that were asked for took effect",
+    CatalogueEntry.of(
+        """G2 fault-effects: The faults that were asked for took effect.
+
+        Of the kinds of fault that the run was asked for, or that it drew, some fault has the time
+        at which its effect was seen; so has one of each kind that the scenario demands (`require:
+        {faults: […]}`), and each step of a play. A drawn fault without effect is counted, and no
+        more.
+
+        Meaning: A run whose faults did nothing proves nothing about faults.
+        Case: a fault that began
+        Source: history/schema.py, FAULTS
+        """,
         kind=Kind.GROUND,
-        rule="Of the kinds of fault that the run was asked for, or that it drew, some fault has "
-        "the time at which its effect was seen; so has one of each kind that the scenario demands "
-        "(`require: {faults: […]}`), and each step of a play. A drawn fault without effect is "
-        "counted, and no more.",
-        meaning="A run whose faults did nothing proves nothing about faults.",
-        case="a fault that began",
-        source="history/schema.py, FAULTS",
         needs=("operations", "records"),
     ),
-    CatalogueEntry(
-        id="G3",
-        name="evidence",
-        title="Enough was done to tell",
+    CatalogueEntry.of(
+        """G3 evidence: Enough was done to tell.
+
+        There are acknowledged sends, ok polls that returned something and complete final reads; and
+        for each kind of fault that took effect, or of these each that the scenario names (`require:
+        {served: […]}`), acknowledged sends and non-empty ok polls among the operations called
+        during one, from its effect to its heal being seen. Of drawn faults: during any, and during
+        each kind that the scenario demands or that took effect three times.
+
+        Meaning: A cluster that does nothing breaks no promise.
+        Case: something that has to be there: acknowledged sends, reads, final reads, and both
+        during each kind of fault
+        Source: Jepsen, checker `stats`
+        """,
         kind=Kind.GROUND,
-        rule="There are acknowledged sends, ok polls that returned something and complete final "
-        "reads; and for each kind of fault that took effect, or of these each that the scenario "
-        "names (`require: {served: […]}`), acknowledged sends and non-empty ok polls among the "
-        "operations called during one, from its effect to its heal being seen. Of drawn faults: "
-        "during any, and during each kind that the scenario demands or that took effect three "
-        "times.",
-        meaning="A cluster that does nothing breaks no promise.",
-        case="something that has to be there: acknowledged sends, reads, final reads, and both "
-        "during each kind of fault",
-        source="Jepsen, checker `stats`",
         needs=("operations", "records"),
     ),
 )

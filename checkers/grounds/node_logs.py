@@ -3,26 +3,8 @@
 A log is prose; what was recorded of it are the few lines that nothing else writes
 (`history.cluster_schema.LOG_FINDINGS`).
 
-- *fatal-fault*: Kafka's own code met what it holds impossible ("Encountered fatal fault", or one of
-  metadata loading, metadata publishing or the quorum controller), and ended the process, or left it
-  without a part of what it has to apply, so that it may never take part again; or ZooKeeper's found
-  that its tree is not the one that a transaction was made for ("Digests are not matching"). No
-  schedule of kills, pauses and cut links may bring that about, nor may a loss of power, which
-  leaves what was synced. It is allowed where the run itself had changed the disk of this node or of
-  a controller (wiped it, put an old copy in its place): the metadata logs may contradict each other
-  then. Nor can a node go on whose disk the run filled up, or let fail.
-- *unreadable-disk*: a node says at its start that its bootstrap metadata or its `meta.properties`
-  are not there, or not readable. A loss of power leaves what was synced, and a wiped disk was
-  formatted: neither may bring that about. Every other change of its disk may, once it was made.
-- *healthy-processes*: a JVM ran out of memory, or crashed on its own. That says more of the heap it
-  was given and of the machine than of Kafka, so what the run shows is not to be trusted: it is
-  unknown.
-
 A process that ended without a word is a shortfall of the run (as-planned). All three are
 unknown for a node that logged nothing at all.
-
-Source: `org.apache.kafka.server.fault.FaultHandler`;
-`org.apache.zookeeper.server.DataTree.compareDigest`; the HotSpot VM's messages.
 """
 
 import re
@@ -32,7 +14,7 @@ from typing import Any, Final
 
 from checkers.anomaly import Found, none
 from checkers.disk_faults import DISK_FAULTS, DISK_REFUSALS
-from checkers.entry import CatalogueEntry, Kind, Nearness, Strength
+from checkers.entry import CatalogueEntry, Kind, Nearness
 from checkers.facts import Facts, Judged, Tables
 from checkers.metadata.view import MetadataView, spelled
 from checkers.proof import Proof
@@ -49,9 +31,68 @@ __all__ = [
     "unreadable_disks",
 ]
 
-FATAL: Final = "fatal-fault"
-HEALTHY: Final = "healthy-processes"
-UNREADABLE: Final = "unreadable-disk"
+FATAL_ENTRY: Final = CatalogueEntry.of(
+    """G5 fatal-fault: A node met what its own code holds impossible.
+
+    No line of a node's log says "Encountered … fault" (Kafka: fatal, of metadata loading or
+    publishing, or of the quorum controller) or "Digests are not matching" (ZooKeeper).
+
+    Such a fault has ended the process, or left it without a part of what it has to apply, so that
+    it may never take part again. No schedule of kills, pauses and cut links may bring that about,
+    nor may a loss of power, which leaves what was synced. The metadata logs may contradict each
+    other where the run had wiped a disk or put an old copy in its place. Nor can a node go on whose
+    disk the run filled up, or let fail.
+
+    Meaning: A node of Kafka is gone or useless until somebody looks, and may be so after each
+    restart; the metric that counts these faults is to be 0 at all times. A server of ZooKeeper has
+    another tree than the transactions that it applied were made for.
+    Allowed if: the run had changed the disk of this node or of a controller, in another way than by
+    a loss of power (wiped it, or put an old copy in its place), or let this node's disk fill up,
+    fail or stall
+    Case: a node whose log was looked through
+    Source: Kafka, `org.apache.kafka.server.fault.FaultHandler`; ZooKeeper,
+    `org.apache.zookeeper.server.DataTree.compareDigest`
+    """,
+    nearness=Nearness.REMAINS,
+    culprit=("{node_role}", "{fault}"),
+    needs=("log_findings",),
+)
+FATAL: Final = FATAL_ENTRY.name
+HEALTHY_ENTRY: Final = CatalogueEntry.of(
+    """G4 healthy-processes: No node ran out of memory or crashed on its own.
+
+    No line of a node's log names an OutOfMemoryError or a fatal error of the JVM.
+
+    Meaning: A run on too small a heap, or on a broken machine, proves nothing about Kafka.
+    Case: a node whose log was looked through
+    Source: history/cluster_schema.py, LOG_FINDINGS; the HotSpot VM's messages
+    """,
+    kind=Kind.GROUND,
+    needs=("log_findings",),
+)
+HEALTHY: Final = HEALTHY_ENTRY.name
+UNREADABLE_ENTRY: Final = CatalogueEntry.of(
+    """G6 unreadable-disk: A node does not start on the disk that it has.
+
+    No node says at its start that what identifies its disk or its cluster is not there, or cannot
+    be read; no server of ZooKeeper that it cannot load its database.
+
+    A loss of power leaves what was synced, and a wiped disk was formatted: neither may bring that
+    about. Every other change of its disk may, once it was made.
+
+    Meaning: What formatted the disk, or the node itself, left behind what a loss of power makes
+    unreadable: the node is down until somebody formats it anew.
+    Allowed if: the run had changed the node's disk in another way than by a loss of power or by
+    formatting it, or had let it fill up, and the error is that of a full disk
+    Case: a node whose log was looked through
+    Source: Kafka, `BootstrapDirectory`, `MetaPropertiesEnsemble`; ZooKeeper,
+    `org.apache.zookeeper.server.quorum.QuorumPeer.loadDataBase`
+    """,
+    nearness=Nearness.REMAINS,
+    culprit=("{node_role}",),
+    needs=("log_findings",),
+)
+UNREADABLE: Final = UNREADABLE_ENTRY.name
 
 _FATAL: Final = ("fatal-fault",)
 _UNREADABLE: Final = ("unreadable-disk",)
@@ -165,64 +206,16 @@ def _proof(row: Row) -> Proof:
 
 CHECKS: Final = (
     TableCheck(
-        entry=CatalogueEntry(
-            id="G4",
-            name=HEALTHY,
-            title="No node ran out of memory or crashed on its own",
-            kind=Kind.GROUND,
-            rule="No line of a node's log names an OutOfMemoryError or a fatal error of the JVM.",
-            meaning="A run on too small a heap, or on a broken machine, proves nothing about "
-            "Kafka.",
-            case="a node whose log was looked through",
-            source="history/cluster_schema.py, LOG_FINDINGS",
-            needs=("log_findings",),
-        ),
+        entry=HEALTHY_ENTRY,
         kernel=sick_processes,
     ),
     TableCheck(
-        entry=CatalogueEntry(
-            id="G5",
-            name=FATAL,
-            title="A node met what its own code holds impossible",
-            rule='No line of a node\'s log says "Encountered … fault" (Kafka: fatal, of metadata '
-            'loading or publishing, or of the quorum controller) or "Digests are not matching" '
-            "(ZooKeeper).",
-            meaning="A node of Kafka is gone or useless until somebody looks, and may be so after "
-            "each restart; the metric that counts these faults is to be 0 at all times. A server "
-            "of ZooKeeper has another tree than the transactions that it applied were made for.",
-            nearness=Nearness.REMAINS,
-            culprit=("{node_role}", "{fault}"),
-            case="a node whose log was looked through",
-            source="Kafka, `org.apache.kafka.server.fault.FaultHandler`; ZooKeeper, "
-            "`org.apache.zookeeper.server.DataTree.compareDigest`",
-            strength=Strength.ALLOWED_IF,
-            allowed_if="the run had changed the disk of this node or of a controller, in another "
-            "way than by a loss of power (wiped it, or put an old copy in its place), or let this "
-            "node's disk fill up, fail or stall",
-            needs=("log_findings",),
-        ),
+        entry=FATAL_ENTRY,
         kernel=fatal_faults,
         tables=("log_findings", "faults"),
     ),
     TableCheck(
-        entry=CatalogueEntry(
-            id="G6",
-            name=UNREADABLE,
-            title="A node does not start on the disk that it has",
-            rule="No node says at its start that what identifies its disk or its cluster is not "
-            "there, or cannot be read; no server of ZooKeeper that it cannot load its database.",
-            meaning="What formatted the disk, or the node itself, left behind what a loss of "
-            "power makes unreadable: the node is down until somebody formats it anew.",
-            nearness=Nearness.REMAINS,
-            culprit=("{node_role}",),
-            case="a node whose log was looked through",
-            source="Kafka, `BootstrapDirectory`, `MetaPropertiesEnsemble`; ZooKeeper, "
-            "`org.apache.zookeeper.server.quorum.QuorumPeer.loadDataBase`",
-            strength=Strength.ALLOWED_IF,
-            allowed_if="the run had changed the node's disk in another way than by a loss of power "
-            "or by formatting it, or had let it fill up, and the error is that of a full disk",
-            needs=("log_findings",),
-        ),
+        entry=UNREADABLE_ENTRY,
         kernel=unreadable_disks,
         tables=("log_findings", "faults"),
     ),

@@ -124,21 +124,23 @@ def evidence(
 
 
 def _entry(number: int, name: str, what: str, table: str) -> CatalogueEntry:
-    return CatalogueEntry(
-        id=f"G{number}",
-        name=name,
-        title=f"Enough was done to {what} to tell",
+    return CatalogueEntry.of(
+        f"""G{number} {name}: Enough was done to {what} to tell.
+
+        Some of the faults that were asked for took effect, and each kind that the scenario demands.
+        There are ok operations of each function that the run says its clients set out to do, or
+        else a change and a read. During each kind of fault that took effect, or of these each that
+        the scenario names (`require: {{served: […]}}`), a change and a read were called that are
+        ok.
+        Of drawn faults: during any, and during each kind that the scenario demands or that took
+        effect three times.
+
+        Meaning: A system that does nothing breaks no promise.
+        Case: something that has to be there: operations, and changes and reads during each kind of
+        fault
+        Source: Jepsen, checker `stats`
+        """,
         kind=Kind.GROUND,
-        rule="Some of the faults that were asked for took effect, and each kind that the scenario "
-        "demands. There are ok operations of each function that the run says its clients set out "
-        "to do, or else a change and a read. During each kind of fault that took effect, or of "
-        "these each that the scenario names (`require: {served: […]}`), a change and a read were "
-        "called that are ok. Of drawn faults: during any, and during each kind that the scenario "
-        "demands or that took effect three times.",
-        meaning="A system that does nothing breaks no promise.",
-        case="something that has to be there: operations, and changes and reads during each kind "
-        "of fault",
-        source="Jepsen, checker `stats`",
         needs=(table, "faults"),
     )
 

@@ -1,15 +1,17 @@
-"""G10 operation-kinds: every kind of operation that clients were to do succeeded at least once.
+"""G10 operation-kinds: Every kind of operation that clients were to do succeeded.
+
+Of each kind of operation that the workloads set out to do (of topics, settings, partitions, moves,
+transactions) one at least is ok, if the run gave it the chance: nothing was broken for as long as
+the workload needs for one, or it was called ten times while nothing was broken, or, where faults
+are drawn, thirty times in all. Nothing is broken from 5 s after the last fault has ended. Calls
+that found nothing to call off do not count. The figures count each kind by answer.
 
 Checks judge what was acknowledged. A kind of operation of which none ever was (on some system, in
 some release, by some mistake in a client) is judged by nothing, and looks like a cluster without a
 fault. So each kind that the workloads set out to do (`Manifest.asked_operations`) is *owed* one
-success, but only by a run that gave it the chance:
-
-- the time in which nothing was broken, while the clients were at work, came to at least the time by
-  which such a client has long done one (the workload says so; it may say that no time is enough, as
-  of a move that can be over before it is called off);
-- or it was called often: ten times while nothing was broken, or thirty times in all, where faults
-  are drawn. A play may break what decides for the whole of it.
+success by a run that gave it the chance. How long that takes the workload says; it may say that no
+time is enough, as of a move that can be over before it is called off. A play may break what decides
+for the whole of it.
 
 Nothing is broken from 5 s after the last fault has ended: by then nodes have their sessions and
 offices again. An answer that there is nothing to call off is neither a success nor a refusal, and
@@ -17,6 +19,10 @@ no such call counts.
 
 Sends, polls and final reads, and what is done to znodes, have grounds of their own (`evidence`,
 `znode-evidence`).
+
+Meaning: A kind of operation that never succeeds is judged by no check.
+Case: a kind of operation that the run owes a success
+Source: Jepsen, checker `stats`
 """
 
 from collections import Counter
@@ -40,7 +46,12 @@ from history.run_directory import RunDirectory
 
 __all__ = ["CHECKS", "OperationKind", "operation_kinds", "operation_kinds_in"]
 
-_NAME: Final = "operation-kinds"
+ENTRY: Final = CatalogueEntry.of(
+    __doc__,
+    kind=Kind.GROUND,
+    needs=("operations", "records"),
+)
+_NAME: Final = ENTRY.name
 _F_OF: Final[Mapping[str, tuple[str, str]]] = {
     "metadata_writes": ("f", "call_ns"),
     "partition_writes": ("f", "call_ns"),
@@ -221,21 +232,4 @@ def _figures(one: OperationKind) -> Iterator[tuple[str, float]]:
     yield f"{one.kind}_{Outcome.INFO}{_COUNT}", one.info_count
 
 
-CHECKS: Final = (
-    CatalogueEntry(
-        id="G10",
-        name=_NAME,
-        title="Every kind of operation that clients were to do succeeded",
-        kind=Kind.GROUND,
-        rule="Of each kind of operation that the workloads set out to do (of topics, settings, "
-        "partitions, moves, transactions) one at least is ok, if the run gave it the chance: "
-        "nothing was broken for as long as the workload needs for one, or it was called ten times "
-        "while nothing was broken, or, where faults are drawn, thirty times in all. Nothing is "
-        "broken from 5 s after the last fault has ended. Calls that found nothing to call off do "
-        "not count. The figures count each kind by answer.",
-        meaning="A kind of operation that never succeeds is judged by no check.",
-        case="a kind of operation that the run owes a success",
-        source="Jepsen, checker `stats`",
-        needs=("operations", "records"),
-    ),
-)
+CHECKS: Final = (ENTRY,)

@@ -1,4 +1,12 @@
-"""G8 required-checks: what the scenario demands to be judged was judged."""
+"""G8 required-checks: What the scenario demands to be judged was judged.
+
+Each check that the scenario demands (`require: {judged: […]}`) was asked, had a case to judge, and
+can fail on this cluster.
+
+Meaning: A run that is about one promise says nothing if nothing could have broken it.
+Case: a check that the scenario demands
+Source: a check that cannot fail is not yet a check
+"""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
@@ -9,7 +17,11 @@ from history.manifest import Manifest
 
 __all__ = ["CHECKS", "required"]
 
-_NAME: Final = "required-checks"
+ENTRY: Final = CatalogueEntry.of(
+    __doc__,
+    kind=Kind.GROUND,
+)
+_NAME: Final = ENTRY.name
 
 
 def required(
@@ -49,16 +61,4 @@ def _missing(
                 continue
 
 
-CHECKS: Final = (
-    CatalogueEntry(
-        id="G8",
-        name=_NAME,
-        title="What the scenario demands to be judged was judged",
-        kind=Kind.GROUND,
-        rule="Each check that the scenario demands (`require: {judged: […]}`) was asked, had a "
-        "case to judge, and can fail on this cluster.",
-        meaning="A run that is about one promise says nothing if nothing could have broken it.",
-        case="a check that the scenario demands",
-        source="a check that cannot fail is not yet a check",
-    ),
-)
+CHECKS: Final = (ENTRY,)

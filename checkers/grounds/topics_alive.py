@@ -1,9 +1,17 @@
-"""G11 topics-alive: the number of topics that clients created and did not delete, as a figure.
+"""G11 topics-alive: The number of topics that clients have at a time.
+
+The topics that clients of metadata named and that the longest metadata log has: at its end, and at
+most since its beginning, beside the number that the workload promises.
 
 The workload says how many it has at a time. More of them (a creation without an answer that nobody
 cleared up) make every read of metadata longer and every run of some length another one than was
 asked for. Counted in the log of the node whose log goes on longest, from its beginning; where that
 is a snapshot, the greatest number is that of the time since.
+
+Meaning: A figure for people. Far more topics than promised: what ended without an answer was not
+cleared up, and each read of metadata carries it along.
+Case: a topic that a client named in a write
+Source: workloads/generators/topic_lives.py
 """
 
 from collections.abc import Iterator
@@ -21,7 +29,13 @@ from history.run_directory import RunDirectory
 
 __all__ = ["CHECKS", "TABLES", "TopicsAlive", "topics_alive", "topics_alive_in"]
 
-_NAME: Final = "topics-alive"
+ENTRY: Final = CatalogueEntry.of(
+    __doc__,
+    kind=Kind.GROUND,
+    strength=Strength.FIGURE,
+    needs=("metadata_log", "metadata_writes"),
+)
+_NAME: Final = ENTRY.name
 TABLES: Final = frozenset(("metadata_log", "metadata_writes"))
 _COLUMNS: Final = ("node", "metadata_offset", "type", "topic")
 _ADDED: Final = "TopicRecord"
@@ -104,19 +118,4 @@ def _alive(changes: dict[str, list[tuple[int, str, str]]]) -> tuple[int, int]:
     return len(alive), most
 
 
-CHECKS: Final = (
-    CatalogueEntry(
-        id="G11",
-        name=_NAME,
-        title="The number of topics that clients have at a time",
-        kind=Kind.GROUND,
-        rule="The topics that clients of metadata named and that the longest metadata log has: at "
-        "its end, and at most since its beginning, beside the number that the workload promises.",
-        meaning="A figure for people. Far more topics than promised: what ended without an answer "
-        "was not cleared up, and each read of metadata carries it along.",
-        case="a topic that a client named in a write",
-        source="workloads/generators/topic_lives.py",
-        strength=Strength.FIGURE,
-        needs=("metadata_log", "metadata_writes"),
-    ),
-)
+CHECKS: Final = (ENTRY,)

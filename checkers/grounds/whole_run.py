@@ -1,17 +1,28 @@
-"""A7 whole-run: what belongs together is there, and stands in its stated order.
+"""A7 whole-run: What belongs together is there.
 
-Each table of a run tells of the others: the manifest names the keys, each of which was read to its
-end; what is in a replica's log, some client sent; a send has a record; the replicas were counted
-when they were read; a sealed file has a digest; a table that the run set out to record holds
-something, and says something in the columns that all its checks compare. A run of which a part is
-missing looks like one in which nothing went wrong there, and a part that is missing of the evidence
-on one side only looks like a fault of the cluster. So nothing is believed that was found in a table
-which does not fit the others, or whose rows are not in the order that its schema states, or which
-end before they began: the checks that need it are unknown, and so is the run.
+Each file was sealed, is there, and is what was sealed. Every send has a record. The records of each
+kind of operation are as many as the operations tell of, and repeat of them what they tell. Copies
+of the metadata log with equal digests have equal contents. The records of a replica go from the
+start to the end of its log, which starts at 0. The keys of the run are those that clients sent to
+and read to their ends, and each has replicas; replicas hold no record but markers that no client
+sent to that key, as many as were counted, and one of them no fewer than the final read returned. Of
+a run that came to its end, each table that it set out to record and that such a run always fills
+holds something, in the columns that checks compare, too; a table that it did not set out to record
+is empty. Transactions do not contradict themselves, their sends, or the offsets sent with them.
+Rows are numbered and ordered as their schemas say, nothing ends before it began, nothing is older
+than the run, and no record was sent or read after its end.
+
+What is found in a table that does not fit the others, or whose rows are not in the order that its
+schema states, is not believed: the checks that need it are unknown, and so is the run.
 
 Asked of what a run that came to its end always has. Sums alone are compared here, and whether each
 value on a disk was sent at all; the checks of keys and of replicas compare each record with its
 neighbours.
+
+Meaning: A run of which a part is missing looks like one in which nothing went wrong there, or like
+one that lost what is missing.
+Case: a sealed file
+Source: checkers/grounds/whole_run.py
 """
 
 from collections import Counter
@@ -33,7 +44,11 @@ from history.schema import RECORD_BUCKET_COUNT, RUN_TABLES, TABLES, F
 
 __all__ = ["CHECKS", "NAME", "WholeRun", "whole_run", "whole_run_of"]
 
-NAME: Final = "whole-run"
+ENTRY: Final = CatalogueEntry.of(
+    __doc__,
+    kind=Kind.ASSUMPTION,
+)
+NAME: Final = ENTRY.name
 
 _FILLED: Final[Mapping[str, str]] = {
     "wire": "the tape",
@@ -294,28 +309,4 @@ def _files(run: RunDirectory, manifest: Manifest) -> Iterator[SealedFile]:
     yield from dict.fromkeys((*sealed, *recorded))
 
 
-CHECKS: Final = (
-    CatalogueEntry(
-        id="A7",
-        name=NAME,
-        title="What belongs together is there",
-        kind=Kind.ASSUMPTION,
-        rule="Each file was sealed, is there, and is what was sealed. Every send has a record. The "
-        "records of each kind of operation are as many as the operations tell of, and repeat of "
-        "them what they tell. Copies of the metadata log with equal digests have equal contents. "
-        "The records of a replica go from the start to the end of its log, which starts at 0. The "
-        "keys of the run are those that clients sent to and read to their ends, and each has "
-        "replicas; replicas hold no record but markers that no client sent to that key, as "
-        "many as were counted, and one of them no fewer than the final read returned. Of a "
-        "run that came to its end, each table that it set out to record and that such a run "
-        "always fills holds something, in the columns that checks compare, too; a table that "
-        "it did not set out to record is empty. Transactions do not contradict themselves, "
-        "their sends, or the offsets sent with them. Rows are numbered and ordered as their "
-        "schemas say, nothing ends before it began, nothing is older than the run, and no "
-        "record was sent or read after its end.",
-        meaning="A run of which a part is missing looks like one in which nothing went wrong "
-        "there, or like one that lost what is missing.",
-        case="a sealed file",
-        source="checkers/grounds/whole_run.py",
-    ),
-)
+CHECKS: Final = (ENTRY,)

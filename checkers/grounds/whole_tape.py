@@ -1,22 +1,23 @@
-"""A6 whole-tape: the tape has every frame that it set out to have, from the first to the last.
+"""A6 whole-tape: The tape is whole.
+
+The frames are numbered from 0 on without a hole, and so are the items of each; they arrived in this
+order, and none was passed on before. The first one is older than the first registration in the
+metadata log. The last one is younger than the end of healing, and no farther from the end of the
+run, nor from the last read of metadata, than any two neighbours after healing; in a run that did
+not come to its end, it is no older than the last record of the metadata log. Each connection has
+one pair of parties, the items of a frame have one head, and each answer to a request that is always
+on the tape has one.
 
 Much is proven by a frame that is not there: no Fetch told the leader an epoch, no heartbeat arrived
 for longer than a lease, no broker acknowledged an offset. A frame that is missing from the tape and
 not from the wire would be such a proof against a correct cluster. So the tape has to prove that it
 is whole, or every check that rests on it is unknown.
 
-- The proxy numbers frames as it takes them, and their items within each: the numbers are dense,
-  from 0 on, and in order. Nothing is passed on before it has arrived. (Times of arrival may go back
-  from one number to the next: what waits behind a held frame is taken when that is let go.)
-- The first frame is older than the first registration of the metadata log.
-- The last one is younger than the end of healing, and not much farther from the end of the run than
-  two frames behind one another were after healing: heartbeats and fetches of metadata go on till
-  then. Nor is it older, but for such a rhythm, than the last read of metadata, which a broker
-  answered whose lease may have to be on the tape. Of a run that did not come to its end, it is no
-  older than the last record of the metadata log: what is on a disk may go on for longer than a
-  recording.
-
-- Connections and answers have the parties that they must have (`grounds.tape_parties`).
+Times of arrival may go back from one number to the next: what waits behind a held frame is taken
+when that is let go. Heartbeats and Fetches of metadata go on until the end of the run, and the
+broker that answered the last read of metadata may have a lease that has to be on the tape. What is
+on a disk may go on for longer than a recording. Connections and answers have the parties that they
+must have (`grounds.tape_parties`).
 
 Where ZooKeeper has the metadata, brokers register with it, so the first frame proves nothing there;
 and nor does the last one unless brokers send each other MetadataHeartbeats, as else nothing need be
@@ -24,6 +25,10 @@ said between nodes for a while. The same goes for an ensemble of ZooKeeper's alo
 other systems.
 
 A tape without any frame is the business of `whole-run`.
+
+Meaning: Otherwise what no frame shows may have been sent all the same.
+Case: a frame
+Source: history/cluster_schema.py, WIRE
 """
 
 from collections.abc import Iterable
@@ -47,7 +52,12 @@ from history.run_directory import RunDirectory
 
 __all__ = ["CHECKS", "NAME", "whole_tape", "whole_tape_of"]
 
-NAME: Final = "whole-tape"
+ENTRY: Final = CatalogueEntry.of(
+    __doc__,
+    kind=Kind.ASSUMPTION,
+    needs=("wire",),
+)
+NAME: Final = ENTRY.name
 _COLUMNS: Final = ("frame", "item", "time_ns", "forwarded_ns")
 _REGISTRATIONS: Final = ("RegisterBrokerRecord", "BrokerInfoRecord")
 _S: Final = 1e9
@@ -215,22 +225,4 @@ def _stamps(batch: pa.RecordBatch) -> tuple[int | None, int | None]:
     return registered, pc.max(own.column("timestamp_ms")).as_py()
 
 
-CHECKS: Final[Iterable[CatalogueEntry]] = (
-    CatalogueEntry(
-        id="A6",
-        name=NAME,
-        title="The tape is whole",
-        kind=Kind.ASSUMPTION,
-        rule="The frames are numbered from 0 on without a hole, and so are the items of each; they "
-        "arrived in this order, and none was passed on before. The first one is older than the "
-        "first registration in the metadata log. The last one is younger than the end of healing, "
-        "and no farther from the end of the run, nor from the last read of metadata, than any two "
-        "neighbours after healing; in a run that did not come to its end, it is no older than the "
-        "last record of the metadata log. Each connection has one pair of parties, the items of a "
-        "frame have one head, and each answer to a request that is always on the tape has one.",
-        meaning="Otherwise what no frame shows may have been sent all the same.",
-        case="a frame",
-        source="history/cluster_schema.py, WIRE",
-        needs=("wire",),
-    ),
-)
+CHECKS: Final[Iterable[CatalogueEntry]] = (ENTRY,)

@@ -1,4 +1,9 @@
-"""G9 window-strikes: the windows of each kind, and the strikes that took effect while one was open.
+"""G9 window-strikes: The windows that the scenario demands were struck.
+
+Of each kind of window that the scenario demands (`require: {windows: […]}`), a strike took effect
+in one while it was open: after a message had met its rule, and before the rule was lifted. The
+figures count the windows of every kind: laid, opened, struck, closed unused (opened, and not
+struck), and struck by each kind of fault.
 
 A *window* lies around one message, so that a fault strikes while that is under way: a rule holds
 the message (or watches for it, in an ambush). The window is laid, opens when the first such message
@@ -7,6 +12,10 @@ would not: what a scenario demands is that windows be struck.
 
 The check carries the counts as figures, so that a verdict has them; code that shows the verdict
 reads them back from there (`window_kinds_in`). A run that did not record its windows is not asked.
+
+Meaning: A run whose faults never met the message that they were to meet proves nothing about it.
+Case: a kind of window that the scenario demands
+Source: history/cluster_schema.py, WINDOWS
 """
 
 from collections import Counter
@@ -34,7 +43,12 @@ __all__ = [
     "window_strikes",
 ]
 
-_NAME: Final = "window-strikes"
+ENTRY: Final = CatalogueEntry.of(
+    __doc__,
+    kind=Kind.GROUND,
+    needs=("windows",),
+)
+_NAME: Final = ENTRY.name
 _LAID: Final = "_laid_count"
 _OPENED: Final = "_opened_count"
 _STRUCK: Final = "_struck_count"
@@ -193,20 +207,4 @@ def _figures(kind: WindowKind) -> Iterator[tuple[str, float]]:
         yield f"{kind.kind}{_BY}{strike}{_COUNT}", count
 
 
-CHECKS: Final = (
-    CatalogueEntry(
-        id="G9",
-        name=_NAME,
-        title="The windows that the scenario demands were struck",
-        kind=Kind.GROUND,
-        rule="Of each kind of window that the scenario demands (`require: {windows: […]}`), a "
-        "strike took effect in one while it was open: after a message had met its rule, and "
-        "before the rule was lifted. The figures count the windows of every kind: laid, opened, "
-        "struck, closed unused (opened, and not struck), and struck by each kind of fault.",
-        meaning="A run whose faults never met the message that they were to meet proves nothing "
-        "about it.",
-        case="a kind of window that the scenario demands",
-        source="history/cluster_schema.py, WINDOWS",
-        needs=("windows",),
-    ),
-)
+CHECKS: Final = (ENTRY,)

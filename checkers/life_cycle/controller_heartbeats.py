@@ -1,23 +1,4 @@
-"""L10 to L13: heartbeats of brokers that register in ZooKeeper, and the time-outs by them.
-
-valid-incarnation-refused: a controller compares the incarnation id of a heartbeat with the one that
-it knows. One below is of an old incarnation; one above is of a newer one, which the controller has
-not seen register yet, and takes over. So a heartbeat that names the newest of all incarnation ids
-registered until its answer arrived must not be answered INVALID_INCARNATION_ID.
-
-timeouts-out-of-order: the broker-side time-out must be longer than the controller-side one, so that
-no broker fences itself before the controller counts on it no more. A node with another
-configuration refuses to start; one that states it and has registered was not refused. Any broker
-may be the controller: the time-out of each has to be longer than the controller-side one of each.
-
-bad-heartbeat-accepted: a heartbeat with a negative broker id, or whose target state is neither
-ACTIVE nor STOPPING, must be answered INVALID_REQUEST.
-
-ungated-request: a broker below the inter-broker protocol that has MetadataHeartbeat and IsrChange
-sends neither. One that is given that protocol on the way is judged until then.
-
-Source: the draft "Controller heartbeats, broker incarnation ids".
-"""
+"""L10 to L13: heartbeats of brokers that register in ZooKeeper, and the time-outs by them."""
 
 import math
 from bisect import bisect_right
@@ -60,10 +41,74 @@ __all__ = [
     "ungated_requests",
 ]
 
-REFUSED: Final = "valid-incarnation-refused"
-TIMEOUTS: Final = "timeouts-out-of-order"
-ACCEPTED: Final = "bad-heartbeat-accepted"
-UNGATED: Final = "ungated-request"
+REFUSED_ENTRY: Final = CatalogueEntry.of(
+    """L10 valid-incarnation-refused: A living broker's heartbeat was refused.
+
+    A MetadataHeartbeat that named the newest incarnation id registered until its answer arrived was
+    answered INVALID_INCARNATION_ID.
+
+    An incarnation id below the one that the controller knows is of an old incarnation; one above is
+    of a newer one, which the controller has not seen register yet, and takes over.
+
+    Meaning: A broker that has just restarted is taken for a process of the past.
+    Case: an answered heartbeat of the newest incarnation
+    Source: Draft: controller heartbeats, broker incarnation ids
+    """,
+    nearness=Nearness.METADATA,
+    rests_on=("whole-tape",),
+    needs=("wire", "metadata_log", "transaction_log"),
+)
+REFUSED: Final = REFUSED_ENTRY.name
+TIMEOUTS_ENTRY: Final = CatalogueEntry.of(
+    """L11 timeouts-out-of-order: A broker runs with time-outs in the wrong order.
+
+    The broker.heartbeat.timeout.ms of a node that has registered is not longer than its
+    controller.heartbeat.timeout.ms, or than that of another broker.
+
+    No broker may fence itself before the controller counts on it no more, and any broker may be the
+    controller. A node with another configuration refuses to start; one that states it and has
+    registered was not refused.
+
+    Meaning: A broker fences itself while the controller still counts on it.
+    Case: a broker that states both time-outs and has registered
+    Source: Draft: controller heartbeats, broker incarnation ids
+    """,
+    nearness=Nearness.REGISTRATION,
+    needs=("node_settings", "metadata_log", "transaction_log"),
+)
+TIMEOUTS: Final = TIMEOUTS_ENTRY.name
+ACCEPTED_ENTRY: Final = CatalogueEntry.of(
+    """L12 bad-heartbeat-accepted: A heartbeat that cannot be meant was accepted.
+
+    A MetadataHeartbeat with a negative broker id, or a target state other than ACTIVE and STOPPING,
+    was answered without an error.
+
+    It has to be answered INVALID_REQUEST.
+
+    Meaning: The controller keeps a state of a broker that there is not.
+    Case: an answered heartbeat with such a field
+    Source: Draft: controller heartbeats, broker incarnation ids
+    """,
+    nearness=Nearness.REGISTRATION,
+    needs=("wire", "transaction_log"),
+)
+ACCEPTED: Final = ACCEPTED_ENTRY.name
+UNGATED_ENTRY: Final = CatalogueEntry.of(
+    """L13 ungated-request: A broker spoke a protocol that is not in force.
+
+    A broker whose inter.broker.protocol.version is below 2 sent a MetadataHeartbeat or an
+    IsrChange.
+
+    A broker that is given the protocol that has both on the way is judged until then.
+
+    Meaning: Controllers of the software before are asked what they do not understand.
+    Case: a broker below the protocol
+    Source: Draft: controller heartbeats, broker incarnation ids
+    """,
+    nearness=Nearness.REGISTRATION,
+    needs=("wire", "node_settings", "transaction_log"),
+)
+UNGATED: Final = UNGATED_ENTRY.name
 _REFUSAL: Final = "INVALID_INCARNATION_ID"
 _TARGETS: Final = ("ACTIVE", "STOPPING")
 _PROTOCOL: Final = "inter.broker.protocol.version"
@@ -240,71 +285,26 @@ _SOURCE: Final = "Draft: controller heartbeats, broker incarnation ids"
 
 CHECKS: Final = (
     TableCheck(
-        entry=CatalogueEntry(
-            id="L10",
-            name=REFUSED,
-            title="A living broker's heartbeat was refused",
-            rule="A MetadataHeartbeat that named the newest incarnation id registered until its "
-            "answer arrived was answered INVALID_INCARNATION_ID.",
-            meaning="A broker that has just restarted is taken for a process of the past.",
-            nearness=Nearness.METADATA,
-            case="an answered heartbeat of the newest incarnation",
-            source=_SOURCE,
-            rests_on=("whole-tape",),
-            needs=("wire", "metadata_log", "transaction_log"),
-        ),
+        entry=REFUSED_ENTRY,
         kernel=refused_incarnations,
         split=Split.BROKERS,
         apis=(METADATA_HEARTBEAT,),
         tables=("wire", "metadata_log"),
     ),
     TableCheck(
-        entry=CatalogueEntry(
-            id="L11",
-            name=TIMEOUTS,
-            title="A broker runs with time-outs in the wrong order",
-            rule="The broker.heartbeat.timeout.ms of a node that has registered is not longer than "
-            "its controller.heartbeat.timeout.ms, or than that of another broker.",
-            meaning="A broker fences itself while the controller still counts on it.",
-            nearness=Nearness.REGISTRATION,
-            case="a broker that states both time-outs and has registered",
-            source=_SOURCE,
-            needs=("node_settings", "metadata_log", "transaction_log"),
-        ),
+        entry=TIMEOUTS_ENTRY,
         kernel=timeouts_out_of_order,
         tables=("node_settings", "metadata_log"),
     ),
     TableCheck(
-        entry=CatalogueEntry(
-            id="L12",
-            name=ACCEPTED,
-            title="A heartbeat that cannot be meant was accepted",
-            rule="A MetadataHeartbeat with a negative broker id, or a target state other than "
-            "ACTIVE and STOPPING, was answered without an error.",
-            meaning="The controller keeps a state of a broker that there is not.",
-            nearness=Nearness.REGISTRATION,
-            case="an answered heartbeat with such a field",
-            source=_SOURCE,
-            needs=("wire", "transaction_log"),
-        ),
+        entry=ACCEPTED_ENTRY,
         kernel=accepted_heartbeats,
         split=Split.BROKERS,
         apis=(METADATA_HEARTBEAT,),
         tables=("wire",),
     ),
     TableCheck(
-        entry=CatalogueEntry(
-            id="L13",
-            name=UNGATED,
-            title="A broker spoke a protocol that is not in force",
-            rule="A broker whose inter.broker.protocol.version is below 2 sent a MetadataHeartbeat "
-            "or an IsrChange.",
-            meaning="Controllers of the software before are asked what they do not understand.",
-            nearness=Nearness.REGISTRATION,
-            case="a broker below the protocol",
-            source=_SOURCE,
-            needs=("wire", "node_settings", "transaction_log"),
-        ),
+        entry=UNGATED_ENTRY,
         kernel=ungated_requests,
         split=Split.BROKERS,
         tables=("wire", "node_settings"),

@@ -1,14 +1,18 @@
-"""L3 duplicate-id: a broker id is given to another incarnation while the one that has it lives.
+"""L3 duplicate-id: A broker id was given away while its holder lived.
+
+Another incarnation registered under the id of an unfenced broker that was not leaving, and the
+latest that this can have been decided is less than the session time-out after the earliest that the
+same controller can have taken the holder's last heartbeat.
 
 A controller refuses a registration (DUPLICATE_BROKER_REGISTRATION) as long as the session of an
-unfenced broker of that id lasts, unless it is leaving. So where the log of record has a
-registration of another incarnation, and the same controller, in the same term, had accepted a
-heartbeat of the one before less than the session time-out ago, an id was taken from the living. The
-times are bounds that speak for the controller, as in C8 (`checkers.metadata.sessions`): the latest
-that the registration can have been decided, the earliest that the heartbeat can have been taken. C6
-judges the heartbeats of the one before.
+unfenced broker of that id lasts, unless it is leaving. The times are bounds that speak for the
+controller, as in C8 (`checkers.metadata.sessions`): the latest that the registration can have been
+decided, the earliest that the heartbeat can have been taken. C6 judges the heartbeats of the one
+before.
 
-Source: KIP-631; `ClusterControlManager.registerBroker`, `BrokerHeartbeatManager.hasValidSession`.
+Meaning: Two processes take themselves for one broker.
+Case: a registration of a broker id whose holder had sent a heartbeat that is on the tape
+Source: KIP-631; `ClusterControlManager.registerBroker`, `BrokerHeartbeatManager.hasValidSession`
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -34,7 +38,13 @@ from checkers.table_check import TableCheck
 
 __all__ = ["CHECKS", "NAME", "duplicate_ids"]
 
-NAME: Final = "duplicate-id"
+ENTRY: Final = CatalogueEntry.of(
+    __doc__,
+    nearness=Nearness.REGISTRATION,
+    rests_on=("whole-tape",),
+    needs=("metadata_log", "wire", "node_settings"),
+)
+NAME: Final = ENTRY.name
 
 
 def duplicate_ids(tables: Tables, seen: MetadataView) -> Judged:
@@ -117,22 +127,7 @@ def _proof(
 
 CHECKS: Final = (
     TableCheck(
-        entry=CatalogueEntry(
-            id="L3",
-            name=NAME,
-            title="A broker id was given away while its holder lived",
-            rule="Another incarnation registered under the id of an unfenced broker that was not "
-            "leaving, and the latest that this can have been decided is less than the session "
-            "time-out after the earliest that the same controller can have taken the holder's "
-            "last heartbeat.",
-            meaning="Two processes take themselves for one broker.",
-            nearness=Nearness.REGISTRATION,
-            case="a registration of a broker id whose holder had sent a heartbeat that is on the "
-            "tape",
-            source="KIP-631",
-            rests_on=("whole-tape",),
-            needs=("metadata_log", "wire", "node_settings"),
-        ),
+        entry=ENTRY,
         kernel=duplicate_ids,
         split=Split.BROKERS,
         apis=("BrokerHeartbeat",),

@@ -17,8 +17,6 @@ Once registered, a broker writes its id under the name of its host; and an entry
 with that id is garbage, which the controller removes when it scans. Both are given `GRACE_MS`, the
 second a scan besides. Only nodes that were told their `host.name` are judged, by what they were
 told last before they registered.
-
-Source: the draft on broker ids by host name.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -44,9 +42,60 @@ from checkers.table_check import TableCheck
 
 __all__ = ["CHECKS", "GARBAGE", "MAPPING", "READ_MS", "WRONG_ID"]
 
-WRONG_ID: Final = "wrong-id"
-MAPPING: Final = "wrong-host-mapping"
-GARBAGE: Final = "host-garbage"
+_NEEDS: Final = ("metadata_log", "transaction_log", "node_settings")
+
+WRONG_ID_ENTRY: Final = CatalogueEntry.of(
+    """L2 wrong-id: A broker took an id that is not its own.
+
+    A host registered with another broker id than the first of these gives: its configuration, with
+    which its disk agrees; its disk; the id that ZooKeeper keeps for it; the one missing id if that
+    step is adopted; a new id. At no moment of the 10 s before, in which it could read, was it the
+    right one.
+
+    Meaning: A broker serves replicas that lie on another disk, or none at all.
+    Case: a registration by a host that was told its name
+    Source: Draft: broker ids by host name
+    """,
+    nearness=Nearness.REGISTRATION,
+    culprit=("took {taken}",),
+    variants={
+        "its configuration ": "not-that-of-its-configuration",
+        "its disk has": "not-that-of-its-disk",
+        "ZooKeeper keeps for its host": "not-that-of-its-host",
+        "topics name and no broker": "not-the-missing-one",
+        "was never used": "not-a-new-one",
+    },
+    needs=_NEEDS,
+)
+WRONG_ID: Final = WRONG_ID_ENTRY.name
+MAPPING_ENTRY: Final = CatalogueEntry.of(
+    """L4 wrong-host-mapping: A host's id was not kept.
+
+    10 s after a broker registered, and while it still is, ZooKeeper keeps another id for its host,
+    or none.
+
+    Meaning: When the host's disk is lost, its broker does not get its id back.
+    Case: a registration that lasted for 10 s
+    Source: Draft: broker ids by host name
+    """,
+    nearness=Nearness.REGISTRATION,
+    needs=_NEEDS,
+)
+MAPPING: Final = MAPPING_ENTRY.name
+GARBAGE_ENTRY: Final = CatalogueEntry.of(
+    """L4b host-garbage: A host's entry outlived its use.
+
+    ZooKeeper keeps an id for a host that another host has registered, for longer than the interval
+    of scans and 10 s.
+
+    Meaning: When the host comes back without a disk, it tries an id that is another's.
+    Case: an entry whose id another host registered
+    Source: Draft: broker ids by host name
+    """,
+    nearness=Nearness.REGISTRATION,
+    needs=_NEEDS,
+)
+GARBAGE: Final = GARBAGE_ENTRY.name
 
 READ_MS: Final = 10_000
 GRACE_MS: Final = 10_000
@@ -328,66 +377,21 @@ def _garbage(entry: tuple[str, int, str], begun: MetadataRecord, bound_ms: int) 
     )
 
 
-_SOURCE: Final = "Draft: broker ids by host name"
-_NEEDS: Final = ("metadata_log", "transaction_log", "node_settings")
 _TABLES: Final = ("metadata_log", "node_settings", "faults")
 
 CHECKS: Final = (
     TableCheck(
-        entry=CatalogueEntry(
-            id="L2",
-            name=WRONG_ID,
-            title="A broker took an id that is not its own",
-            rule="A host registered with another broker id than the first of these gives: its "
-            "configuration, with which its disk agrees; its disk; the id that ZooKeeper keeps for "
-            "it; the one missing id if that step is adopted; a new id. At no moment of the 10 s "
-            "before, in which it could read, was it the right one.",
-            meaning="A broker serves replicas that lie on another disk, or none at all.",
-            nearness=Nearness.REGISTRATION,
-            culprit=("took {taken}",),
-            variants={
-                "its configuration ": "not-that-of-its-configuration",
-                "its disk has": "not-that-of-its-disk",
-                "ZooKeeper keeps for its host": "not-that-of-its-host",
-                "topics name and no broker": "not-the-missing-one",
-                "was never used": "not-a-new-one",
-            },
-            case="a registration by a host that was told its name",
-            source=_SOURCE,
-            needs=_NEEDS,
-        ),
+        entry=WRONG_ID_ENTRY,
         kernel=wrong_ids,
         tables=_TABLES,
     ),
     TableCheck(
-        entry=CatalogueEntry(
-            id="L4",
-            name=MAPPING,
-            title="A host's id was not kept",
-            rule="10 s after a broker registered, and while it still is, ZooKeeper keeps another "
-            "id for its host, or none.",
-            meaning="When the host's disk is lost, its broker does not get its id back.",
-            nearness=Nearness.REGISTRATION,
-            case="a registration that lasted for 10 s",
-            source=_SOURCE,
-            needs=_NEEDS,
-        ),
+        entry=MAPPING_ENTRY,
         kernel=wrong_mappings,
         tables=_TABLES,
     ),
     TableCheck(
-        entry=CatalogueEntry(
-            id="L4b",
-            name=GARBAGE,
-            title="A host's entry outlived its use",
-            rule="ZooKeeper keeps an id for a host that another host has registered, for longer "
-            "than the interval of scans and 10 s.",
-            meaning="When the host comes back without a disk, it tries an id that is another's.",
-            nearness=Nearness.REGISTRATION,
-            case="an entry whose id another host registered",
-            source=_SOURCE,
-            needs=_NEEDS,
-        ),
+        entry=GARBAGE_ENTRY,
         kernel=host_garbage,
         tables=_TABLES,
     ),

@@ -1,4 +1,9 @@
-"""L7 incarnation-went-back: an incarnation takes the place of one that came after it.
+"""L7 incarnation-went-back: An incarnation took the place of one that came after it.
+
+In the registrations of a broker id, no incarnation comes again after another one; and none comes
+after another by a request that had arrived at the proxy earlier than that one's. One that does
+takes nobody's place: until another one registers it is one finding, and the incarnation that it put
+out may register again.
 
 Each process start of a broker has an incarnation id of its own. It may register several times in a
 row (4.x amends a registration that way), but once another incarnation holds the id, it is dead or
@@ -10,16 +15,16 @@ the request arrives when the session of that one is over, or before it has one. 
 registration says how old it is. The tape tells: the request that was accepted later had arrived at
 the proxy earlier than the one that had been accepted before it.
 
-One that comes from the past takes nobody's place rightfully. So what it does until another
-incarnation registers is one finding, and the incarnation that it put out is not accused when it
-registers again. Where the log shows an id going to and fro and the tape lacks the answer that tells
-which request was accepted, the incarnation whose requests had all been sent before is the one
-named; without a tape it is the one that comes again.
+One that comes from the past takes nobody's place rightfully. Where the log shows an id going to and
+fro and the tape lacks the answer that tells which request was accepted, the incarnation whose
+requests had all been sent before is the one named; without a tape it is the one that comes again.
 
 Exact: the log of record has the registrations in the order in which they were decided, and a
 request is known by the broker epoch that its answer gave it.
 
-Source: KIP-631, "Incarnation id"; `ClusterControlManager.registerBroker`.
+Meaning: A registration out of the past replaces the broker that lives now.
+Case: a registration of a broker id after its first one
+Source: KIP-631, "Incarnation id"; `ClusterControlManager.registerBroker`
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -39,7 +44,14 @@ from checkers.table_check import TableCheck
 
 __all__ = ["CHECKS", "NAME", "incarnations_that_went_back"]
 
-NAME: Final = "incarnation-went-back"
+ENTRY: Final = CatalogueEntry.of(
+    __doc__,
+    nearness=Nearness.REGISTRATION,
+    culprit=("BrokerRegistration:broker→controller", "{was}"),
+    tells_outages=True,
+    needs=("metadata_log",),
+)
+NAME: Final = ENTRY.name
 _ON_ITS_WAY: Final = "was on its way"
 """The state of a late request in which the network alone had made it late."""
 
@@ -210,22 +222,7 @@ def _came_again(broker: BrokerHistory, version: BrokerVersion, by: BrokerVersion
 
 CHECKS: Final = (
     TableCheck(
-        entry=CatalogueEntry(
-            id="L7",
-            name=NAME,
-            title="An incarnation took the place of one that came after it",
-            rule="In the registrations of a broker id, no incarnation comes again after another "
-            "one; and none comes after another by a request that had arrived at the proxy earlier "
-            "than that one's. One that does takes nobody's place: until another one registers it "
-            "is one finding, and the incarnation that it put out may register again.",
-            meaning="A registration out of the past replaces the broker that lives now.",
-            nearness=Nearness.REGISTRATION,
-            culprit=("BrokerRegistration:broker→controller", "{was}"),
-            case="a registration of a broker id after its first one",
-            source="KIP-631",
-            tells_outages=True,
-            needs=("metadata_log",),
-        ),
+        entry=ENTRY,
         kernel=incarnations_that_went_back,
         split=Split.BROKERS,
         apis=("BrokerRegistration", "BrokerHeartbeat"),

@@ -1,15 +1,20 @@
-"""L14 never-unfenced: a broker that has caught up, and asks for it, is not unfenced.
+"""L14 never-unfenced: A broker that has caught up is not unfenced.
+
+A registration stays fenced for longer than 10 s after a heartbeat was answered without an error
+that says it has applied the offset of its registration, asks neither to remain fenced nor to shut
+down, and is followed by others that ask for nothing else; and no fault is in effect that the broker
+or who decides may depend on.
 
 A broker is unfenced by the heartbeat that says that it has applied its own registration, unless it
 asks to remain fenced or to shut down. The controller needs nothing else to decide it.
 
-Accused is a registration that stays fenced for longer than `UNFENCED_NS` after such a heartbeat was
-answered without an error, while its heartbeats go on, none of them asks for something else, and no
-fault is in effect that the broker or who decides may depend on
-(`checkers.metadata.absences`). Judged are registrations that began fenced and of which such a
-heartbeat is on the tape. Where brokers register in ZooKeeper, none is ever fenced by the log.
+Judged are registrations that began fenced and of which such a heartbeat is on the tape. Where
+brokers register in ZooKeeper, none is ever fenced by the log. `checkers.metadata.absences` says
+which faults a broker, or who decides, may depend on.
 
-Source: KIP-631, "Broker state machine"; `BrokerHeartbeatManager.calculateNextBrokerState`.
+Meaning: A broker runs, and leads and serves nothing.
+Case: a registration of which such a heartbeat is on the tape
+Source: KIP-631, "Broker state machine"; `BrokerHeartbeatManager.calculateNextBrokerState`
 """
 
 from collections.abc import Iterator
@@ -31,7 +36,12 @@ from checkers.table_check import TableCheck
 
 __all__ = ["CHECKS", "NAME", "UNFENCED_NS", "never_unfenced"]
 
-NAME: Final = "never-unfenced"
+ENTRY: Final = CatalogueEntry.of(
+    __doc__,
+    nearness=Nearness.STANDSTILL,
+    needs=("metadata_log", "wire"),
+)
+NAME: Final = ENTRY.name
 UNFENCED_NS: Final = 10_000_000_000
 """Many times what lies between two heartbeats."""
 
@@ -101,21 +111,7 @@ def _proof(broker_id: int, version: BrokerVersion, first: Rpc, waited: Span) -> 
 
 CHECKS: Final = (
     TableCheck(
-        entry=CatalogueEntry(
-            id="L14",
-            name=NAME,
-            title="A broker that has caught up is not unfenced",
-            rule="A registration stays fenced for longer than 10 s after a heartbeat was answered "
-            "without an error that says it has applied the offset of its registration, asks "
-            "neither to remain fenced nor to shut down, and is followed by others that ask for "
-            "nothing else; and no fault is in effect that the broker or who decides may depend "
-            "on.",
-            meaning="A broker runs, and leads and serves nothing.",
-            nearness=Nearness.STANDSTILL,
-            case="a registration of which such a heartbeat is on the tape",
-            source="KIP-631, Broker state machine",
-            needs=("metadata_log", "wire"),
-        ),
+        entry=ENTRY,
         kernel=never_unfenced,
         split=Split.BROKERS,
         apis=("BrokerHeartbeat",),

@@ -1,18 +1,19 @@
-"""L1 refused-but-running: an incarnation whose registration was refused goes on all the same.
+"""L1 refused-but-running: A broker that was refused goes on.
 
-Without a broker epoch a broker has no identity: until it is registered it may only try again. So
-after a refusal that reached it, and before its next try, no heartbeat and no AlterPartition may
-come from it. An incarnation of which some try was accepted, or was never answered, is not judged:
-it may be registered.
+The registration of an incarnation was refused, and it sent a heartbeat or an AlterPartition before
+it tried again; none of its tries was accepted or left unanswered. All that it sent of one kind,
+under one broker epoch and with one answer, is one finding.
+
+Without a broker epoch a broker has no identity: until it is registered it may only try again. An
+incarnation of which some try was accepted, or was never answered, may be registered.
 
 Heartbeats do not name the incarnation. A frame is the refused one's if it came from the same node
 on a connection that was accepted no earlier than that of the refused registration: connections are
 numbered in that order, and an earlier process of the node was dead when this one started.
 
-An incarnation tries many times, and may go on after each. All that it sends of one kind, under one
-broker epoch and with one answer, is one finding.
-
-Source: KIP-631, "Broker registration"; `BrokerLifecycleManager`.
+Meaning: A broker that is not registered takes part.
+Case: a refusal of a registration
+Source: KIP-631, "Broker registration"; `BrokerLifecycleManager`
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -38,7 +39,14 @@ from checkers.table_check import TableCheck
 
 __all__ = ["CHECKS", "NAME", "refused_but_running"]
 
-NAME: Final = "refused-but-running"
+ENTRY: Final = CatalogueEntry.of(
+    __doc__,
+    nearness=Nearness.NODE,
+    culprit=("{api}:broker→controller", "after-{error}"),
+    rests_on=("whole-tape",),
+    needs=("wire",),
+)
+NAME: Final = ENTRY.name
 _WORKS: Final = ("BrokerHeartbeat", "AlterPartition")
 
 
@@ -161,22 +169,7 @@ def _proof(refused: Rpc, work: Rpc, *, works: Sequence[tuple[Rpc, Rpc]]) -> Proo
 
 CHECKS: Final = (
     TableCheck(
-        entry=CatalogueEntry(
-            id="L1",
-            name=NAME,
-            title="A broker that was refused goes on",
-            rule="The registration of an incarnation was refused, and it sent a heartbeat or an "
-            "AlterPartition before it tried again; none of its tries was accepted or left "
-            "unanswered. All that it sent of one kind, under one broker epoch and with one answer, "
-            "is one finding.",
-            meaning="A broker that is not registered takes part.",
-            nearness=Nearness.NODE,
-            culprit=("{api}:broker→controller", "after-{error}"),
-            case="a refusal of a registration",
-            source="KIP-631",
-            rests_on=("whole-tape",),
-            needs=("wire",),
-        ),
+        entry=ENTRY,
         kernel=refused_but_running,
         split=Split.BROKERS,
         apis=("BrokerRegistration", "BrokerHeartbeat", "AlterPartition"),

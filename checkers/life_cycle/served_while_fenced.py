@@ -1,4 +1,8 @@
-"""L5 served-while-fenced: a broker answered a client though it may not serve.
+"""L5 served-while-fenced: A broker that may not serve answered a client.
+
+A broker answered a read of metadata, a Produce or a Fetch that was called after its lease, counted
+from when it sent what was answered last, had ended, or after it had been told that it is fenced;
+and since then it had answered another one before.
 
 A registration is a lease, and a broker that keeps to it counts the lease from when it *sent* the
 heartbeat or registration that was answered. When it is over, or when the controller has told the
@@ -29,8 +33,13 @@ has registered as legacy at any time sends no heartbeats then, and is not judged
 A release of Kafka has no such lease: its broker learns from the metadata log that it was fenced,
 and may serve until then. There, what is found is told and allowed.
 
+Meaning: A client is shown metadata, reads or writes through a broker that the cluster does without.
+Allowed if: brokers do not end their own leases, as those of no release of Kafka do: they learn from
+the metadata log that they are fenced, and may serve until then
+Case: a read of metadata, or a request of data that is on the tape, which a broker answered whose
+lease is on the tape
 Source: KIP-631 as it was first written, "Broker leases"; the draft "Controller heartbeats, broker
-incarnation ids", "Broker-Side Heartbeat Timeout".
+incarnation ids", "Broker-Side Heartbeat Timeout"
 """
 
 from bisect import bisect_left
@@ -43,7 +52,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from checkers.entry import CatalogueEntry, Nearness, Strength
+from checkers.entry import CatalogueEntry, Nearness
 from checkers.facts import Judged, Tables
 from checkers.metadata.client_answers import DATA_APIS, answered_data
 from checkers.metadata.metadata_heartbeats import (
@@ -63,7 +72,14 @@ from checkers.table_check import TableCheck
 
 __all__ = ["CHECKS", "NAME", "served_while_fenced"]
 
-NAME: Final = "served-while-fenced"
+ENTRY: Final = CatalogueEntry.of(
+    __doc__,
+    nearness=Nearness.NODE,
+    promise="leases",
+    rests_on=("whole-tape",),
+    needs=("describes", "wire", "node_settings"),
+)
+NAME: Final = ENTRY.name
 
 _SLACK_NS: Final = 250_000_000
 _DRIFT_SHARE: Final = 100
@@ -311,26 +327,7 @@ def _proof(node: str, answer: _Answer, end: _End, contact: Rpc) -> Proof:
 
 CHECKS: Final = (
     TableCheck(
-        entry=CatalogueEntry(
-            id="L5",
-            name=NAME,
-            title="A broker that may not serve answered a client",
-            rule="A broker answered a read of metadata, a Produce or a Fetch that was called after "
-            "its lease, counted from when it sent what was answered last, had ended, or after it "
-            "had been told that it is fenced; and since then it had answered another one before.",
-            meaning="A client is shown metadata, reads or writes through a broker that the cluster "
-            "does without.",
-            nearness=Nearness.NODE,
-            case="a read of metadata, or a request of data that is on the tape, which a broker "
-            "answered whose lease is on the tape",
-            source="KIP-631",
-            strength=Strength.ALLOWED_IF,
-            allowed_if="brokers do not end their own leases, as those of no release of Kafka do: "
-            "they learn from the metadata log that they are fenced, and may serve until then",
-            promise="leases",
-            rests_on=("whole-tape",),
-            needs=("describes", "wire", "node_settings"),
-        ),
+        entry=ENTRY,
         kernel=served_while_fenced,
         split=Split.BROKERS,
         apis=(*_HEARTBEATS, "BrokerRegistration", *DATA_APIS),

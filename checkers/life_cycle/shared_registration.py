@@ -1,15 +1,19 @@
-"""L9 shared-registration: two living sessions of ZooKeeper hold one broker id, one after the other.
+"""L9 shared-registration: Two living sessions registered one broker id.
+
+A session registered a broker id that another session had registered before, and that other session
+changed a znode afterwards.
 
 A broker's registration is an ephemeral znode: it belongs to a session and ends with it. A second
 process with the same id can only register when the znode is gone. If the znode was taken from a
-session that goes on, both processes act as one broker. So of each registration of an id that
-another session had registered before, the earlier session must not change any znode afterwards.
+session that goes on, both processes act as one broker.
 
 A process that opens another session has given the earlier one up and writes in it no more; what a
 session reads is in no log, so a process that only reads is not seen.
 
+Meaning: Two processes take themselves for one broker.
+Case: a registration of an id that another session had registered before
 Source: ZooKeeper Programmer's Guide, Ephemeral Nodes; KIP-380, for whose two live processes with
-one id this generation has no other sign.
+one id this generation has no other sign
 """
 
 from collections.abc import Iterator, Sequence
@@ -26,7 +30,12 @@ from checkers.table_check import TableCheck
 
 __all__ = ["CHECKS", "NAME", "shared_registrations"]
 
-NAME: Final = "shared-registration"
+ENTRY: Final = CatalogueEntry.of(
+    __doc__,
+    nearness=Nearness.REGISTRATION,
+    needs=("transaction_log", "metadata_log"),
+)
+NAME: Final = ENTRY.name
 
 _Held = tuple[MetadataRecord, int]
 
@@ -76,18 +85,7 @@ def _proof(
 
 CHECKS: Final = (
     TableCheck(
-        entry=CatalogueEntry(
-            id="L9",
-            name=NAME,
-            title="Two living sessions registered one broker id",
-            rule="A session registered a broker id that another session had registered before, "
-            "and that other session changed a znode afterwards.",
-            meaning="Two processes take themselves for one broker.",
-            nearness=Nearness.REGISTRATION,
-            case="a registration of an id that another session had registered before",
-            source="ZooKeeper Programmer's Guide, Ephemeral Nodes",
-            needs=("transaction_log", "metadata_log"),
-        ),
+        entry=ENTRY,
         kernel=shared_registrations,
     ),
 )

@@ -1,11 +1,14 @@
-"""L8 unfenced-too-early: a broker was unfenced before it had its own registration.
+"""L8 unfenced-too-early: A broker was unfenced before it had applied its own registration.
+
+The metadata log unfences a broker, and by the latest that this can have been written, no heartbeat
+of its registration had been passed on that says it has applied the offset of that registration.
+Where brokers register in ZooKeeper: the controller in office told a new incarnation that it is
+active before that had answered an UpdateMetadata of it.
 
 A broker tells by its heartbeats up to which metadata offset it has applied the log, and is unfenced
 by one that says at least the offset of its registration record: from then on it serves clients, and
 what it serves is no older than its own start. The record that unfences it stands in the metadata
-log, and the answer to a heartbeat says so, too. So by the latest that the record can have been
-written, and by the first answer that calls the broker unfenced, a heartbeat of that registration
-that names at least its offset must have been passed on to some controller.
+log, and the answer to a heartbeat says so, too.
 
 These times err on the side of no accusation: a heartbeat counts from when it was passed on,
 answered or not, an answer from when it arrived at the proxy, and the record as late as its
@@ -14,14 +17,16 @@ those that share their epoch with another one, and those that are known from a s
 
 Where brokers register in ZooKeeper and send MetadataHeartbeats, there is no log to apply. There the
 controller tells a broker with a new incarnation id all that it must know (LeaderAndIsr,
-UpdateMetadata), and the broker is active once it has taken that. So before the answer that first
-calls such an incarnation active, an UpdateMetadata of the same controller for it must have been
-answered. Judged are registrations made while that controller was in office; what a controller says
-to itself may be on no link, and is left out.
+UpdateMetadata), and the broker is active once it has taken that. Judged are registrations made
+while that controller was in office; what a controller says to itself may be on no link, and is left
+out.
 
+Meaning: A broker serves clients, and may lead, by metadata from before its own start.
+Case: an unfencing, or the first answer that calls an incarnation active, of a registration of which
+a heartbeat is on the tape
 Source: KIP-631, "Broker state machine"; `BrokerHeartbeatManager.calculateNextBrokerState`; for
 brokers on ZooKeeper a rule of the reference cluster, since the draft "Controller heartbeats, broker
-incarnation ids" leaves it open.
+incarnation ids" leaves it open
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -45,7 +50,13 @@ from checkers.table_check import TableCheck
 
 __all__ = ["CHECKS", "NAME", "Heartbeats", "heartbeats_by_registration", "unfenced_too_early"]
 
-NAME: Final = "unfenced-too-early"
+ENTRY: Final = CatalogueEntry.of(
+    __doc__,
+    nearness=Nearness.REQUEST,
+    rests_on=("whole-tape",),
+    needs=("metadata_log", "wire"),
+)
+NAME: Final = ENTRY.name
 
 Heartbeats = Mapping[tuple[int, int], Sequence[Rpc]]
 """The heartbeats by (broker id, broker epoch), in the order in which they were passed on."""
@@ -187,23 +198,7 @@ def _told_so_ns(told: Sequence[Rpc]) -> int:
 
 CHECKS: Final = (
     TableCheck(
-        entry=CatalogueEntry(
-            id="L8",
-            name=NAME,
-            title="A broker was unfenced before it had applied its own registration",
-            rule="The metadata log unfences a broker, and by the latest that this can have been "
-            "written, no heartbeat of its registration had been passed on that says it has applied "
-            "the offset of that registration. Where brokers register in ZooKeeper: the controller "
-            "in office told a new incarnation that it is active before that had answered an "
-            "UpdateMetadata of it.",
-            meaning="A broker serves clients, and may lead, by metadata from before its own start.",
-            nearness=Nearness.REQUEST,
-            case="an unfencing, or the first answer that calls an incarnation active, of a "
-            "registration of which a heartbeat is on the tape",
-            source="KIP-631, Broker state machine",
-            rests_on=("whole-tape",),
-            needs=("metadata_log", "wire"),
-        ),
+        entry=ENTRY,
         kernel=unfenced_too_early,
         split=Split.BROKERS,
         apis=("BrokerHeartbeat", METADATA_HEARTBEAT, "UpdateMetadata"),

@@ -1,4 +1,7 @@
-"""L6 unsafe-shutdown: a broker that was told it may go still leads a partition.
+"""L6 unsafe-shutdown: A broker was told that it may go while it led a partition.
+
+The answer to a heartbeat told a broker that it may go, and from before its request had been passed
+on until after its answer had arrived the broker led some partition.
 
 In a controlled shutdown the controller moves the leaderships away first; the answer to a heartbeat
 tells the broker when it may go. The answer was decided after its request had been passed on, and
@@ -10,7 +13,9 @@ is not told of; and a log that ends before the answer says nothing of its time.
 A registration that was never unfenced is left out: it may stand for partitions that the incarnation
 before it led, until the controller fences that one.
 
-Source: KIP-631, "Controlled shutdown"; `BrokerHeartbeatManager.calculateNextBrokerState`.
+Meaning: A planned restart takes partitions off line.
+Case: an answer that tells a broker that it may go
+Source: KIP-631, "Controlled shutdown"; `BrokerHeartbeatManager.calculateNextBrokerState`
 """
 
 from collections.abc import Iterator, Mapping
@@ -31,7 +36,13 @@ from checkers.table_check import TableCheck
 
 __all__ = ["CHECKS", "NAME", "unsafe_shutdowns"]
 
-NAME: Final = "unsafe-shutdown"
+ENTRY: Final = CatalogueEntry.of(
+    __doc__,
+    nearness=Nearness.METADATA,
+    rests_on=("whole-tape",),
+    needs=("metadata_log", "wire"),
+)
+NAME: Final = ENTRY.name
 
 _Lead = tuple[int, int, PartitionHistory, PartitionVersion]
 """The sure span of a leadership (from, until), its partition and its version."""
@@ -108,20 +119,7 @@ def _proofs(beat: TapedHeartbeat, leads: list[_Lead]) -> Iterator[Proof]:
 
 CHECKS: Final = (
     TableCheck(
-        entry=CatalogueEntry(
-            id="L6",
-            name=NAME,
-            title="A broker was told that it may go while it led a partition",
-            rule="The answer to a heartbeat told a broker that it may go, and from before its "
-            "request had been passed on until after its answer had arrived the broker led some "
-            "partition.",
-            meaning="A planned restart takes partitions off line.",
-            nearness=Nearness.METADATA,
-            case="an answer that tells a broker that it may go",
-            source="KIP-631",
-            rests_on=("whole-tape",),
-            needs=("metadata_log", "wire"),
-        ),
+        entry=ENTRY,
         kernel=unsafe_shutdowns,
         apis=("BrokerHeartbeat",),
     ),

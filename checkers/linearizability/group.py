@@ -38,35 +38,37 @@ __all__ = ["CHECKS", "Sweep"]
 
 _TABLE: Final = "model_operations"
 
-WHOLE_HISTORY: Final = CatalogueEntry(
-    id="M0",
-    name="whole-history",
-    title="No operation of an open history is missing",
+WHOLE_HISTORY: Final = CatalogueEntry.of(
+    """M0 whole-history: No operation of an open history is missing.
+
+    Over all keys, the least index is 0 and the greatest is one less than the number of operations,
+    by the statistics of the files, every one of which could be read. (That a process has one
+    operation open at a time is not needed, and not compared.)
+
+    Meaning: Otherwise a value without a recorded write may have been written by a lost operation.
+    Case: an operation
+    Source: history/schema.py, MODEL_OPERATIONS
+    """,
     kind=Kind.ASSUMPTION,
-    rule="Over all keys, the least index is 0 and the greatest is one less than the number of "
-    "operations, by the statistics of the files, every one of which could be read. (That a process "
-    "has one operation open at a time is not needed, and not compared.)",
-    meaning="Otherwise a value without a recorded write may have been written by a lost operation.",
-    case="an operation",
-    source="history/schema.py, MODEL_OPERATIONS",
     needs=(_TABLE,),
 )
 
-NONLINEARIZABLE: Final = CatalogueEntry(
-    id="M1",
-    name="nonlinearizable",
-    title="No order of the operations explains every answer",
-    rule="The operations of a key, each at one moment between its call and its return, ends "
-    "included, are compared with what the object of the model does when it is undisturbed "
-    "(history/models.py). Crashed operations took effect at any moment after their call, or never. "
-    "Versioned registers and logs: by the moments at which versions appear, each made once, by "
-    "somebody, with one value; version 0 has none. Others: by a kernel of their own or a search "
-    "with a budget of time and memory a key; a key that exceeds it is unknown.",
-    meaning="Clients saw what one object, used by one of them at a time, would never have shown.",
+NONLINEARIZABLE: Final = CatalogueEntry.of(
+    """M1 nonlinearizable: No order of the operations explains every answer.
+
+    The operations of a key, each at one moment between its call and its return, ends included, are
+    compared with what the object of the model does when it is undisturbed (history/models.py).
+    Crashed operations took effect at any moment after their call, or never. Versioned registers and
+    logs: by the moments at which versions appear, each made once, by somebody, with one value;
+    version 0 has none. Others: by a kernel of their own or a search with a budget of time and
+    memory a key; a key that exceeds it is unknown.
+
+    Meaning: Clients saw what one object, used by one of them at a time, would never have shown.
+    Case: an answer that can be wrong: of a read, of a `cas` that was made or refused, or the
+    version or offset of a change
+    Source: Herlihy, Wing 1990; Wing, Gong 1993; Gibbons, Korach 1997; Lowe 2017
+    """,
     nearness=Nearness.RECORD,
-    case="an answer that can be wrong: of a read, of a `cas` that was made or refused, or the "
-    "version or offset of a change",
-    source="Herlihy, Wing 1990; Wing, Gong 1993; Gibbons, Korach 1997; Lowe 2017",
     rests_on=(WHOLE_HISTORY.name,),
     needs=(_TABLE,),
 )

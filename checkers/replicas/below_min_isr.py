@@ -1,11 +1,12 @@
-"""D20 acknowledged-below-min-isr: a record was acknowledged by fewer replicas than were asked for.
+"""D20 acknowledged-below-min-isr: A record was acknowledged by fewer replicas than were asked for.
+
+A record was acknowledged under acks=all, and one version of its partition was in force from the
+call to the return, with an ISR smaller than the topic's min.insync.replicas, of which the leader
+had said a second before the call that it had applied it.
 
 With acks=all a leader takes no record, and acknowledges none, while the ISR is smaller than
-`min.insync.replicas` of its topic. A send is accused if one version of its partition was in force
-all the time from its call to its return, by the metadata log with the bounds of its times; if that
-version's ISR is smaller than the topic's setting; and if the leader that it names knew: its own
-heartbeats had said, a second or more before the call, that it had applied that version. A leader
-that knows of an older, larger ISR may acknowledge what all of that one has.
+`min.insync.replicas` of its topic. A leader that knows of an older, larger ISR may acknowledge what
+all of that one has.
 
 No other broker can have acknowledged it meanwhile. A leader before this one waits for every member
 of an ISR of its own, and the leader in force, which is one of them, does not follow it any more.
@@ -13,7 +14,10 @@ of an ISR of its own, and the leader in force, which is one of them, does not fo
 The setting is the smallest that the topic can have had (`min_isr`). Sends without a clear end are
 no acknowledgements. Without acks=all nothing is asked for.
 
-Source: Apache Kafka's documentation, `min.insync.replicas`; KIP-497.
+Meaning: An acknowledged record lies on fewer disks than it was paid for.
+Case: an acknowledged send under an ISR that its leader surely knew, where more than the leader was
+asked for
+Source: Apache Kafka's documentation, `min.insync.replicas`; KIP-497
 """
 
 from collections.abc import Iterator
@@ -36,7 +40,12 @@ from checkers.table_check import TableCheck
 
 __all__ = ["CHECKS", "NAME", "acknowledged_below_min_isr"]
 
-NAME: Final = "acknowledged-below-min-isr"
+ENTRY: Final = CatalogueEntry.of(
+    __doc__,
+    nearness=Nearness.LOG,
+    needs=("metadata_log", "wire", "node_settings"),
+)
+NAME: Final = ENTRY.name
 
 
 def acknowledged_below_min_isr(tables: Tables, seen: MetadataView) -> Judged:
@@ -96,21 +105,7 @@ def _judged(
 
 CHECKS: Final = (
     TableCheck(
-        entry=CatalogueEntry(
-            id="D20",
-            name=NAME,
-            title="A record was acknowledged by fewer replicas than were asked for",
-            rule="A record was acknowledged under acks=all, and one version of its partition was "
-            "in force from the call to the return, with an ISR smaller than the topic's "
-            "min.insync.replicas, of which the leader had said a second before the call that it "
-            "had applied it.",
-            meaning="An acknowledged record lies on fewer disks than it was paid for.",
-            nearness=Nearness.LOG,
-            case="an acknowledged send under an ISR that its leader surely knew, where more than "
-            "the leader was asked for",
-            source="Apache Kafka's documentation, min.insync.replicas; KIP-497",
-            needs=("metadata_log", "wire", "node_settings"),
-        ),
+        entry=ENTRY,
         kernel=acknowledged_below_min_isr,
         tables=("records", "metadata_log", "metadata_offsets", "node_settings", "faults"),
         split=Split.OFFSETS,

@@ -1,23 +1,28 @@
-"""D25 deposed-leader-write: a leader took a record though it had applied the end of its term.
+"""D25 deposed-leader-write: A deposed leader took a record, and knew that it was deposed.
+
+A record was acknowledged, and replicas hold it in a leader epoch whose leader had said in a
+heartbeat, a second before the record was sent, that it had applied the metadata record that ended
+this epoch.
 
 No client tells which broker acknowledged its record. The record does: its batch bears the leader
 epoch of the broker that appended it (KIP-101), and in each leader epoch one broker leads, by the
 metadata log. That broker may go on as the leader until it hears of the next epoch. So a paused,
 deaf or cut-off leader, or one whose registration the controller fenced meanwhile, is not accused:
 with releases of Kafka it has no lease, and nothing else ends its term. But once it has applied the
-record that begins the next epoch it appends nothing in the old one. A send is accused if
+record that begins the next epoch it appends nothing in the old one.
 
-- it was acknowledged at an offset at which replicas hold its value, all of them in one leader
-  epoch;
-- the metadata log names one leader in that epoch, and goes on to a later epoch;
-- and that leader's own heartbeats had said, a second or more before the send was called, that it
-  had applied the record that ended the epoch. The record was appended after the call.
+All replicas that hold the value have to hold it in one leader epoch, in which the metadata log
+names one leader, and go on to a later epoch. The record was appended after the call of its send.
 
 Not seen: a record that no replica holds any more (lost-write sees it), a record that was never
 acknowledged, and a broker that has not applied its deposition yet. Where brokers send no offsets in
 heartbeats, as in the generation of ZooKeeper, it has no case.
 
-Source: KIP-101 (leader epochs), KIP-631 (brokers follow the metadata log).
+Meaning: A broker that no longer leads, be it fenced or not, takes writes: the leader of the day has
+others at the same offsets, and one of both is cut.
+Case: an acknowledged send that replicas hold in a leader epoch that ended, whose leader said that
+it had applied the end
+Source: KIP-101 (leader epochs), KIP-631 (brokers follow the metadata log)
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -43,7 +48,12 @@ from checkers.table_check import TableCheck
 
 __all__ = ["CHECKS", "NAME", "deposed_leader_writes"]
 
-NAME: Final = "deposed-leader-write"
+ENTRY: Final = CatalogueEntry.of(
+    __doc__,
+    nearness=Nearness.LOG,
+    needs=("metadata_log", "replicas", "replica_records", "wire"),
+)
+NAME: Final = ENTRY.name
 _NOT_HELD: Final = -1
 _AT_ODDS: Final = -2
 
@@ -131,21 +141,7 @@ def _proofs(sends: AcknowledgedSends, epoch: int, term: _Term) -> Iterator[Proof
 
 CHECKS: Final = (
     TableCheck(
-        entry=CatalogueEntry(
-            id="D25",
-            name=NAME,
-            title="A deposed leader took a record, and knew that it was deposed",
-            rule="A record was acknowledged, and replicas hold it in a leader epoch whose leader "
-            "had said in a heartbeat, a second before the record was sent, that it had applied the "
-            "metadata record that ended this epoch.",
-            meaning="A broker that no longer leads, be it fenced or not, takes writes: the leader "
-            "of the day has others at the same offsets, and one of both is cut.",
-            nearness=Nearness.LOG,
-            case="an acknowledged send that replicas hold in a leader epoch that ended, whose "
-            "leader said that it had applied the end",
-            source="KIP-101, KIP-631",
-            needs=("metadata_log", "replicas", "replica_records", "wire"),
-        ),
+        entry=ENTRY,
         kernel=deposed_leader_writes,
         tables=(
             "records",

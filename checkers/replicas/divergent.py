@@ -1,4 +1,8 @@
-"""D16 divergent-replicas: two replicas hold different records that both call committed.
+"""D16 divergent-replicas: Two replicas hold different records that both call committed.
+
+At an offset below the checkpointed high watermarks of two replicas, and above both log starts, one
+holds a record that the other does not: another key or value, another leader epoch, timestamp,
+producer id or producer epoch, or none. Unknown where no metadata log tells of elections.
 
 Below its high watermark a replica's log is the log: every later leader has the same. So at each
 offset that lies below the high watermarks of two replicas and above both log starts, both hold the
@@ -13,7 +17,9 @@ not been told yet. Where no metadata log tells of elections, the answer is unkno
 A case is an offset below the high watermarks of two replicas at which at least one of them holds a
 record.
 
-Source: KIP-101 and KIP-279 (log truncation by leader epochs).
+Meaning: What a consumer reads depends on who leads.
+Case: an offset below the high watermarks of two replicas
+Source: KIP-101 and KIP-279 (log truncation by leader epochs)
 """
 
 from collections.abc import Iterator, Sequence
@@ -36,7 +42,14 @@ from checkers.table_check import TableCheck
 
 __all__ = ["CHECKS", "NAME", "divergent_replicas"]
 
-NAME: Final = "divergent-replicas"
+ENTRY: Final = CatalogueEntry.of(
+    __doc__,
+    nearness=Nearness.LOG,
+    strength=Strength.ALLOWED_IF,
+    allowed_if=UNCLEAN,
+    needs=("replicas", "replica_records"),
+)
+NAME: Final = ENTRY.name
 
 
 def divergent_replicas(tables: Tables, seen: MetadataView) -> Judged:
@@ -159,22 +172,7 @@ def _record(log: ReplicaLog, offset: int) -> Proof:
 
 CHECKS: Final = (
     TableCheck(
-        entry=CatalogueEntry(
-            id="D16",
-            name=NAME,
-            title="Two replicas hold different records that both call committed",
-            rule="At an offset below the checkpointed high watermarks of two replicas, and above "
-            "both log starts, one holds a record that the other does not: another key or value,"
-            " another leader epoch, timestamp, producer id or producer epoch, or none. Unknown "
-            "where no metadata log tells of elections.",
-            meaning="What a consumer reads depends on who leads.",
-            nearness=Nearness.LOG,
-            case="an offset below the high watermarks of two replicas",
-            source="KIP-101, KIP-279",
-            strength=Strength.ALLOWED_IF,
-            allowed_if=UNCLEAN,
-            needs=("replicas", "replica_records"),
-        ),
+        entry=ENTRY,
         kernel=divergent_replicas,
         tables=("replicas", "replica_records", "metadata_log"),
         split=Split.OFFSETS,

@@ -1,15 +1,19 @@
-"""D33 log-epoch-went-back: a log goes on in an older leader epoch than it had reached.
+"""D33 log-epoch-went-back: A log goes on in an older leader epoch.
+
+In the log of a replica, a record bears a lower leader epoch than one before it.
 
 A batch bears the leader epoch of the broker that appended it. A leader appends in its own epoch
 alone, a later leader has a higher one, and a follower that has anything else than its leader cuts
 it off before it copies (KIP-101). So in each log the epochs grow from offset to offset, whoever led
-and whatever was lost. Where one is lower than the one before it, a leader that was deposed wrote
-behind its successor, or a follower went on without cutting its log.
+and whatever was lost.
 
 The logs are whole evidence by themselves. Batches without an epoch, of formats before KIP-101, are
 left out.
 
-Source: KIP-101, KIP-279; `LeaderEpochFileCache`.
+Meaning: A deposed leader wrote behind its successor, or a follower copied from its leader without
+cutting off what differs: replicas diverge, and records are lost.
+Case: a replica's log with records
+Source: KIP-101, KIP-279; `LeaderEpochFileCache`
 """
 
 from collections.abc import Mapping
@@ -29,7 +33,12 @@ from checkers.table_check import TableCheck
 
 __all__ = ["CHECKS", "NAME", "log_epochs_that_went_back"]
 
-NAME: Final = "log-epoch-went-back"
+ENTRY: Final = CatalogueEntry.of(
+    __doc__,
+    nearness=Nearness.LOG,
+    needs=("replica_records",),
+)
+NAME: Final = ENTRY.name
 _COLUMNS: Final = ("key", "node", "offset", "leader_epoch")
 
 _Row = Mapping[str, Any]
@@ -90,18 +99,7 @@ def _note(found: dict[str, dict[str, Proof | None]], before: _Row, one: _Row) ->
 
 CHECKS: Final = (
     TableCheck(
-        entry=CatalogueEntry(
-            id="D33",
-            name=NAME,
-            title="A log goes on in an older leader epoch",
-            rule="In the log of a replica, a record bears a lower leader epoch than one before it.",
-            meaning="A deposed leader wrote behind its successor, or a follower copied from its "
-            "leader without cutting off what differs: replicas diverge, and records are lost.",
-            nearness=Nearness.LOG,
-            case="a replica's log with records",
-            source="KIP-101, KIP-279",
-            needs=("replica_records",),
-        ),
+        entry=ENTRY,
         kernel=log_epochs_that_went_back,
         split=Split.RECORDS,
     ),

@@ -1,4 +1,7 @@
-"""D31 out-of-sequence: records of one producer epoch stand in another order than they were sent.
+"""D31 out-of-sequence: Records of one producer epoch stand out of order.
+
+In the log of a replica, a record stands behind another one of the same producer id and producer
+epoch that was sent later, or that is the same: it has no higher value.
 
 A producer numbers its records by producer id and epoch, and brokers append them in that order, each
 once (KIP-98). A pair of id and epoch is one producer's. The log says under which pair a record was
@@ -14,7 +17,10 @@ The logs are whole evidence by themselves: it counts as well what no client has 
 Not seen: two producers under one pair, if one had ended before the other one began, which has the
 higher number.
 
-Source: KIP-98, KIP-730; KAFKA-15552.
+Meaning: A broker took a record twice or too late, or two producers have one id, and what one of
+them sends may be dropped as sent again.
+Case: a producer id and epoch under which a key has records
+Source: KIP-98, KIP-730; KAFKA-15552
 """
 
 from collections.abc import Iterator, Mapping
@@ -37,7 +43,12 @@ from history.segment_format import PROCESS_SHIFT
 
 __all__ = ["CHECKS", "NAME", "out_of_sequence"]
 
-NAME: Final = "out-of-sequence"
+ENTRY: Final = CatalogueEntry.of(
+    __doc__,
+    nearness=Nearness.LOG,
+    needs=("replica_records",),
+)
+NAME: Final = ENTRY.name
 _PAIR: Final = ("key", "node", "producer_id", "producer_epoch")
 _COLUMNS: Final = (*_PAIR, "offset", "value")
 
@@ -117,20 +128,7 @@ def _proof(before: _Row, behind: _Row) -> Proof:
 
 CHECKS: Final = (
     TableCheck(
-        entry=CatalogueEntry(
-            id="D31",
-            name=NAME,
-            title="Records of one producer epoch stand out of order",
-            rule="In the log of a replica, a record stands behind another one of the same producer "
-            "id and producer epoch that was sent later, or that is the same: it has no higher "
-            "value.",
-            meaning="A broker took a record twice or too late, or two producers have one id, and "
-            "what one of them sends may be dropped as sent again.",
-            nearness=Nearness.LOG,
-            case="a producer id and epoch under which a key has records",
-            source="KIP-98, KIP-730; KAFKA-15552",
-            needs=("replica_records",),
-        ),
+        entry=ENTRY,
         kernel=out_of_sequence,
         split=Split.RECORDS,
     ),

@@ -4,32 +4,8 @@ A consumer is given what lies below the high watermark. What it was given while 
 than `min.insync.replicas` may lie on fewer disks than the topic asks for, and may be gone when the
 leader is.
 
-D21 counts them: records of which the first read was called and returned under one version of the
-partition, by the metadata log with the bounds of its times, whose ISR is too small. They may have
-been committed before, under a larger ISR, and Kafka allows either; so it is a figure. A consumer
-may also have fetched them ahead of the read.
-
-D22 accuses where the cluster promises otherwise. With eligible leader replicas (KIP-966) the high
-watermark does not rise while the ISR is too small: else a replica that left the ISR last, and may
-be elected for it, would lack what had been committed since. A record is accused if
-
-- one version of its partition was in force all the time from the call of its send to the return of
-  its first read, so that it was written and became visible in that time;
-- the ISR of that version is smaller than the topic asks for (`min_isr`);
-- its leader knew that when the send was called, by its own heartbeats;
-- eligible leader replicas were on all the time;
-- and no leader of the partition was ever elected uncleanly: one that was deposed by that may go by
-  its own ISR for a while.
-
 No other broker can have shown it: a leader before this one waits for an ISR of its own, and the one
 in force, which is in that, does not follow it any more (as of acknowledged-below-min-isr).
-
-It does not see a high watermark that rises over records that were there before the ISR shrank.
-Kafka keeps to the rule from release 3.7 on, with eligible leader replicas or without (KAFKA-15583);
-only with them something depends on it.
-
-Source: KIP-966, "Additional high watermark advancement requirement"; Apache Kafka's documentation,
-Eligible Leader Replicas.
 """
 
 from bisect import bisect_right
@@ -63,8 +39,55 @@ __all__ = [
     "under_versions",
 ]
 
-READ: Final = "read-below-min-isr"
-COMMITTED: Final = "committed-below-min-isr"
+READ_ENTRY: Final = CatalogueEntry.of(
+    """D21 read-below-min-isr: A record was first read while the ISR was smaller than asked for.
+
+    The first read of a record was called and returned under one version of its partition, with an
+    ISR smaller than the topic's min.insync.replicas. The record may have been committed before,
+    under a larger one.
+
+    Kafka allows either, so it is a figure. A consumer may also have fetched the record ahead of the
+    read.
+
+    Meaning: A consumer acted on what fewer disks held than the topic asks for: what is lost then
+    was not only written, but seen. Losses tell of it (`forensics.json`).
+    Case: a record first read under an ISR that is known, where more than the leader is asked for
+    Source: KIP-966; Apache Kafka's documentation, min.insync.replicas
+    """,
+    nearness=Nearness.REMAINS,
+    strength=Strength.FIGURE,
+    needs=("metadata_log", "node_settings"),
+)
+READ: Final = READ_ENTRY.name
+COMMITTED_ENTRY: Final = CatalogueEntry.of(
+    """D22 committed-below-min-isr: The high watermark rose while the ISR was smaller than asked
+    for.
+
+    One version of a partition was in force from the call of a record's send to the return of its
+    first read, with an ISR smaller than the topic's min.insync.replicas, of which the leader had
+    said a second before the call that it had applied it. Judged while eligible leader replicas are
+    on, of partitions without an unclean election.
+
+    With eligible leader replicas (KIP-966) the high watermark does not rise while the ISR is too
+    small (`min_isr`): else a replica that left the ISR last, and may be elected for it, would lack
+    what had been committed since. A leader that was deposed by an unclean election may go by its
+    own ISR for a while.
+
+    It does not see a high watermark that rises over records that were there before the ISR shrank.
+    Kafka keeps to the rule from release 3.7 on, with eligible leader replicas or without
+    (KAFKA-15583); only with them something depends on it.
+
+    Meaning: A replica that left the ISR last, and may be elected for it, lacks what was committed:
+    records that consumers saw are lost in a clean election.
+    Case: a record that was sent and first read under one ISR, which its leader surely knew, with
+    eligible leader replicas on and more than the leader asked for
+    Source: KIP-966, "Additional high watermark advancement requirement"; Apache Kafka's
+    documentation, Eligible Leader Replicas
+    """,
+    nearness=Nearness.LOG,
+    needs=("metadata_log", "wire", "node_settings"),
+)
+COMMITTED: Final = COMMITTED_ENTRY.name
 
 _ELR: Final = "eligible.leader.replicas.version"
 
@@ -184,44 +207,13 @@ def _stories(
 
 CHECKS: Final = (
     TableCheck(
-        entry=CatalogueEntry(
-            id="D21",
-            name=READ,
-            title="A record was first read while the ISR was smaller than asked for",
-            rule="The first read of a record was called and returned under one version of its "
-            "partition, with an ISR smaller than the topic's min.insync.replicas. The record may "
-            "have been committed before, under a larger one.",
-            meaning="A consumer acted on what fewer disks held than the topic asks for: what is "
-            "lost then was not only written, but seen. Losses tell of it (`forensics.json`).",
-            nearness=Nearness.REMAINS,
-            case="a record first read under an ISR that is known, where more than the leader is "
-            "asked for",
-            source="KIP-966; Apache Kafka's documentation, min.insync.replicas",
-            strength=Strength.FIGURE,
-            needs=("metadata_log", "node_settings"),
-        ),
+        entry=READ_ENTRY,
         kernel=reads_below_min_isr,
         tables=("records", "metadata_log", "node_settings"),
         split=Split.OFFSETS,
     ),
     TableCheck(
-        entry=CatalogueEntry(
-            id="D22",
-            name=COMMITTED,
-            title="The high watermark rose while the ISR was smaller than asked for",
-            rule="One version of a partition was in force from the call of a record's send to the "
-            "return of its first read, with an ISR smaller than the topic's min.insync.replicas, "
-            "of which the leader had said a second before the call that it had applied it. "
-            "Judged while eligible leader replicas are on, of partitions without an unclean "
-            "election.",
-            meaning="A replica that left the ISR last, and may be elected for it, lacks what was "
-            "committed: records that consumers saw are lost in a clean election.",
-            nearness=Nearness.LOG,
-            case="a record that was sent and first read under one ISR, which its leader surely "
-            "knew, with eligible leader replicas on and more than the leader asked for",
-            source="KIP-966, additional high watermark advancement requirement",
-            needs=("metadata_log", "wire", "node_settings"),
-        ),
+        entry=COMMITTED_ENTRY,
         kernel=commits_below_min_isr,
         tables=("records", "metadata_log", "metadata_offsets", "node_settings", "faults"),
         split=Split.OFFSETS,

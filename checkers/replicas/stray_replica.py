@@ -1,12 +1,15 @@
-"""D26 stray-replica: a broker keeps a replica that was moved away, though it says that it knows.
+"""D26 stray-replica: A broker keeps a replica that was moved away.
+
+In heartbeats after its registration was unfenced a broker named two metadata offsets beyond the
+version of a partition that removed it from the replicas, is not a replica in the end either, and
+has the replica on its disk when the run is over. Deleted topics are not judged, nor brokers whose
+disks were changed or refused to be written.
 
 A broker that applies metadata by which it is no replica any more deletes that replica, or marks it
 as deleted at once. What was moved away while it was down it deletes as it starts, by the first
 image that it publishes: every release from 3.3 on does (KAFKA-13127; from 3.7 on while the logs are
-loaded, KAFKA-14616). So once a broker has said in a heartbeat that it has applied more than the
-version that took it away, it has no such replica, and none when its disk is read in the end. A
-replica that stays may go on leading in its broker's own eyes, with a leader epoch and an ISR that
-no controller decided.
+loaded, KAFKA-14616). A replica that stays may go on leading in its broker's own eyes, with a leader
+epoch and an ISR that no controller decided.
 
 Not every heartbeat says so. A broker that starts reads metadata, and tells how far it got, while
 nothing applies them yet: what counts it says after its registration was unfenced, which it asks for
@@ -17,8 +20,12 @@ Not judged: a topic that was deleted; a broker whose disk was changed, or refuse
 cluster that migrates, where brokers add a count of batches to an offset
 (`kafka.server.metadata.OffsetTrackingListener` of 3.9.2).
 
-Source: KIP-631, PartitionChangeRecord; KAFKA-16892; `BrokerMetadataPublisher.findStrayPartitions`
-of 3.3 to 3.6, `LogManager.deleteStrayKRaftReplicas` and `isStrayKraftReplica` since then.
+Meaning: The replica takes room for good, and may go on leading in its broker's eyes: clients and
+followers that have not heard of the move are served by it.
+Case: a broker that a partition was moved away from, and that said so
+Source: KIP-631, PartitionChangeRecord; KAFKA-16892, KAFKA-13127, KAFKA-14616;
+`BrokerMetadataPublisher.findStrayPartitions` of 3.3 to 3.6, `LogManager.deleteStrayKRaftReplicas`
+and `isStrayKraftReplica` since then
 """
 
 from collections.abc import Iterator, Mapping
@@ -42,7 +49,12 @@ from checkers.table_check import TableCheck
 
 __all__ = ["CHECKS", "NAME", "stray_replicas"]
 
-NAME: Final = "stray-replica"
+ENTRY: Final = CatalogueEntry.of(
+    __doc__,
+    nearness=Nearness.LOG,
+    needs=("metadata_log", "metadata_offsets", "replicas"),
+)
+NAME: Final = ENTRY.name
 
 _Said = Mapping[str, tuple[NDArray[np.int64], NDArray[np.int64]]]
 """By node the offsets that it said it has applied, ascending, and when it said each first.
@@ -162,22 +174,7 @@ def _proof(
 
 CHECKS: Final = (
     TableCheck(
-        entry=CatalogueEntry(
-            id="D26",
-            name=NAME,
-            title="A broker keeps a replica that was moved away",
-            rule="In heartbeats after its registration was unfenced a broker named two metadata "
-            "offsets beyond the version of a partition that removed it from the replicas, is not a "
-            "replica in the end either, and has the replica on its disk when the run is over. "
-            "Deleted topics are not judged, nor brokers whose disks were changed or refused to be "
-            "written.",
-            meaning="The replica takes room for good, and may go on leading in its broker's eyes: "
-            "clients and followers that have not heard of the move are served by it.",
-            nearness=Nearness.LOG,
-            case="a broker that a partition was moved away from, and that said so",
-            source="KIP-631; KAFKA-16892, KAFKA-13127, KAFKA-14616",
-            needs=("metadata_log", "metadata_offsets", "replicas"),
-        ),
+        entry=ENTRY,
         kernel=stray_replicas,
         tables=("metadata_log", "metadata_offsets", "replicas", "faults"),
     ),

@@ -1,14 +1,13 @@
-"""D17 truncated-below-high-watermark: a replica cut off records that were committed.
+"""D17 truncated-below-high-watermark: A replica cut off records that were committed.
 
-Three things together prove that a replica had a record and has cut it off:
+A record was acknowledged under acks=all while a broker was in the ISR all through the send. The
+broker's log, read whole, does not hold it at its offset, though no fault changed that disk since,
+and it has been a replica ever since. Or along the way: the broker fetched from that offset or
+below, or led and took a record there, after the acknowledgement.
 
-- It had it: the record was acknowledged under acks=all, and the replica's broker was in the ISR all
-  through the send (`replicas.commitments`). Then it was also committed: below the high watermark of
-  the leader that acknowledged it.
-- It has it no more: its log, read whole from its disk, holds another record at that offset, or
-  none, above its log start.
-- Nothing else removed it: no fault changed that disk after the send was called, and the broker has
-  been a replica of the partition ever since.
+A record that was acknowledged under acks=all was also committed: below the high watermark of the
+leader that acknowledged it. Who was in the ISR all through its send is told by
+`replicas.commitments`.
 
 During the run the tape and the sends tell where its log ended (`replicas.along_the_way`): so what
 was cut is found also where the disk was wiped later, or the record fetched again.
@@ -20,7 +19,10 @@ the metadata log has no such topic, nothing is known. Either is unknown.
 A case is a record that a replica held when it was acknowledged, and that it should hold in the end;
 or a place where its log was seen to end, after it had held any.
 
-Source: KIP-101, KIP-279; KAFKA-18991, KAFKA-14139.
+Meaning: A broker that had the data threw it away: the copies are gone with it.
+Case: an acknowledged record that a replica held, or an end of such a replica's log that was seen
+along the way
+Source: KIP-101, KIP-279; KAFKA-18991, KAFKA-14139
 """
 
 from bisect import bisect_right
@@ -49,7 +51,14 @@ from checkers.table_check import SlicedKernel, TableCheck
 
 __all__ = ["CHECKS", "NAME", "truncated_replicas"]
 
-NAME: Final = "truncated-below-high-watermark"
+ENTRY: Final = CatalogueEntry.of(
+    __doc__,
+    nearness=Nearness.LOG,
+    strength=Strength.ALLOWED_IF,
+    allowed_if=UNCLEAN,
+    needs=("metadata_log", "replicas", "replica_records"),
+)
+NAME: Final = ENTRY.name
 
 _EPOCHS_AROUND: Final = 3
 """The leader epochs of a log that a sentence names on each side of an offset."""
@@ -197,24 +206,7 @@ def _epochs(log: ReplicaLog, offset: int) -> Proof:
 
 CHECKS: Final = (
     TableCheck(
-        entry=CatalogueEntry(
-            id="D17",
-            name=NAME,
-            title="A replica cut off records that were committed",
-            rule="A record was acknowledged under acks=all while a broker was in the ISR all "
-            "through the send. The broker's log, read whole, does not hold it at its offset, "
-            "though no fault changed that disk since, and it has been a replica ever since. Or "
-            "along the way: the broker fetched from that offset or below, or led and took a "
-            "record there, after the acknowledgement.",
-            meaning="A broker that had the data threw it away: the copies are gone with it.",
-            nearness=Nearness.LOG,
-            case="an acknowledged record that a replica held, or an end of such a replica's log "
-            "that was seen along the way",
-            source="KIP-101, KIP-279; KAFKA-18991, KAFKA-14139",
-            strength=Strength.ALLOWED_IF,
-            allowed_if=UNCLEAN,
-            needs=("metadata_log", "replicas", "replica_records"),
-        ),
+        entry=ENTRY,
         kernel=truncated_replicas,
         tables=("replicas", "replica_records", "records", "metadata_log", "wire", "faults"),
         split=Split.RECORDS,

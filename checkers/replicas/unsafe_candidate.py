@@ -1,18 +1,25 @@
-"""C10 unsafe-leader-candidate: a broker that may be elected lacks a committed record.
+"""C10 unsafe-leader-candidate: A member of the ISR or ELR lacks a committed record.
+
+In the end, the log of a member of a partition's ISR or ELR ends below the highest high watermark
+that any of its replicas has checkpointed. A member whose log could not be read whole is unknown. Or
+along the way, with acks=all: a member fetched from the offset of a record that had been
+acknowledged, or below; or a record was sent after another one had been acknowledged, and was
+acknowledged at its offset or below.
 
 The controller elects out of the ISR, and on newer clusters out of the eligible leader replicas
-(KIP-966). A replica's checkpointed high watermark says that all records below it were committed. So
-when all is over, each member of a partition's last ISR and ELR must reach the highest high
-watermark that any replica of it has checkpointed. After an election that was recorded as unclean
-this is legal. Of the run's own partitions, a member whose log could not be read whole is a doubt.
+(KIP-966). A replica's checkpointed high watermark says that all records below it were committed.
+After an election that was recorded as unclean this is legal. Of the run's own partitions, a member
+whose log could not be read whole is a doubt.
 
-Along the way, with acks=all, acknowledgements must not contradict each other, and a member must not
-fetch from the offset of a record that had been acknowledged, or below (`replicas.along_the_way`).
+What is judged along the way is in `replicas.along_the_way`.
 
 A case is a member of the last ISR or ELR whose log was read; or, after anything was acknowledged, a
 leader epoch in which more was, or a Fetch of a member.
 
-Source: KIP-966; Kafka's documentation, Replication.
+Meaning: When it is elected, acknowledged records are gone.
+Case: a member of an ISR or ELR at the end of the run; along the way, a leader that took records, or
+a member's Fetch
+Source: KIP-966; Kafka's documentation, Replication
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -35,7 +42,14 @@ from checkers.table_check import TableCheck
 
 __all__ = ["CHECKS", "NAME", "unsafe_candidates"]
 
-NAME: Final = "unsafe-leader-candidate"
+ENTRY: Final = CatalogueEntry.of(
+    __doc__,
+    nearness=Nearness.REMAINS,
+    strength=Strength.ALLOWED_IF,
+    allowed_if=UNCLEAN,
+    needs=("metadata_log", "replicas"),
+)
+NAME: Final = ENTRY.name
 
 
 def unsafe_candidates(tables: Tables, seen: MetadataView) -> Judged:
@@ -133,25 +147,7 @@ def _candidates(
 
 CHECKS: Final = (
     TableCheck(
-        entry=CatalogueEntry(
-            id="C10",
-            name=NAME,
-            title="A member of the ISR or ELR lacks a committed record",
-            rule="In the end, the log of a member of a partition's ISR or ELR ends below the "
-            "highest high watermark that any of its replicas has checkpointed. A member whose log "
-            "could not be read whole is unknown. Or along the way, with acks=all: a member "
-            "fetched from the offset of a record that had been acknowledged, or below; or a "
-            "record was sent after another one had been acknowledged, and was acknowledged at its "
-            "offset or below.",
-            meaning="When it is elected, acknowledged records are gone.",
-            nearness=Nearness.REMAINS,
-            case="a member of an ISR or ELR at the end of the run; along the way, a leader that "
-            "took records, or a member's Fetch",
-            source="KIP-966",
-            strength=Strength.ALLOWED_IF,
-            allowed_if=UNCLEAN,
-            needs=("metadata_log", "replicas"),
-        ),
+        entry=ENTRY,
         kernel=unsafe_candidates,
         tables=("records", "metadata_log", "replicas", "wire"),
         split=Split.RECORDS,

@@ -1,23 +1,24 @@
-"""D30 watermark-ahead: a client was told a high watermark that was not one yet.
+"""D30 watermark-ahead: A client was told a high watermark that was not one yet.
 
-The answer to a Fetch names the high watermark of the partition: what lies below it is committed,
-so that every member of the ISR has it, and consumers read up to it. The tape has some of clients'
-Fetches and their answers (`checkers.metadata.watermarks`). Of each partition two things prove that
-one was told too early:
+With acks=all, the answer to a client's Fetch named a high watermark, and a record that was
+acknowledged below it was sent only after the answer had arrived; or the log of a member of the last
+ISR ends before it. No fault had changed the disk of a replica of the partition since.
 
-1. a record that was acknowledged below it, under acks=all, was sent only after the answer had
-   arrived. What had been there instead would have been committed and is gone, which is worse;
-2. in the end the log of a member of the ISR ends before it.
+The answer to a Fetch names the high watermark of the partition: what lies below it is committed, so
+that every member of the ISR has it, and consumers read up to it. The tape has some of clients'
+Fetches and their answers (`checkers.metadata.watermarks`).
 
-Neither counts if a fault has changed the disk of any of its replicas since: what is lost with a
-disk may be missing on the others, too, once a leader without it is elected.
+What had been there instead of such a record would have been committed and is gone, which is worse.
+What is lost with a disk may be missing on the others, too, once a leader without it is elected.
 
 Which followers had fetched what by then is not known: of their Fetches of data the tape has those
 that tell a new broker epoch or partition. So records that had been sent, and that followers lacked,
 are not seen here. A follower may answer a client, too (KIP-392), and any answer may be late: what
 an older answer tells is lower, so that neither is ever accused.
 
-Source: KIP-101, KIP-392.
+Meaning: Consumers are shown what may still be lost.
+Case: an answer that told a client a higher high watermark of a partition than any before
+Source: KIP-101, KIP-392
 """
 
 from collections.abc import Iterator
@@ -44,7 +45,14 @@ from checkers.table_check import TableCheck
 
 __all__ = ["CHECKS", "NAME", "watermarks_ahead"]
 
-NAME: Final = "watermark-ahead"
+ENTRY: Final = CatalogueEntry.of(
+    __doc__,
+    nearness=Nearness.LOG,
+    strength=Strength.ALLOWED_IF,
+    allowed_if=UNCLEAN,
+    needs=("metadata_log", "wire", "records"),
+)
+NAME: Final = ENTRY.name
 _LASTING: Final = frozenset({"lock_disk", "fail_disk"})
 """The faults of disks that go on; the others have changed a disk once their effect is seen."""
 
@@ -195,23 +203,7 @@ def _short(told: ToldWatermarks, place: int, row: dict[str, Any]) -> Proof:
 
 CHECKS: Final = (
     TableCheck(
-        entry=CatalogueEntry(
-            id="D30",
-            name=NAME,
-            title="A client was told a high watermark that was not one yet",
-            rule="With acks=all, the answer to a client's Fetch named a high watermark, and a "
-            "record that was acknowledged below it was sent only after the answer had arrived; or "
-            "the log of a member of the last ISR ends before it. No fault had changed the disk of "
-            "a replica of the partition since.",
-            meaning="Consumers are shown what may still be lost.",
-            nearness=Nearness.LOG,
-            case="an answer that told a client a higher high watermark of a partition than any "
-            "before",
-            source="KIP-101, KIP-392",
-            strength=Strength.ALLOWED_IF,
-            allowed_if=UNCLEAN,
-            needs=("metadata_log", "wire", "records"),
-        ),
+        entry=ENTRY,
         kernel=watermarks_ahead,
         tables=("metadata_log", "wire", "records", "replicas", "faults"),
         split=Split.RECORDS,

@@ -39,31 +39,33 @@ _NS: Final = 1_000_000_000
 _RECORDED_WHOLE: Final = ("dense-indices", "whole-run", "whole-znodes", "whole-history")
 """The assumptions that say that no operation is missing; a run is asked for some of them."""
 
-LONG_SILENCE: Final = CatalogueEntry(
-    id="S1",
-    name="long-silence",
-    title="A key was silent for longer than the scenario allows",
-    rule="A silence of a key (a stretch of time at every moment of which some ask of it waits, and "
-    "none is acknowledged), less the time in which all processes of the run stood still, is longer "
-    "than `require: {unavailable_max: …}`. Asks are sends of records, or writes and reads of "
-    "objects; an ask waits from its call to its return, and one without a return at its call.",
-    meaning="Clients of that key could do nothing for longer than was promised.",
+LONG_SILENCE: Final = CatalogueEntry.of(
+    """S1 long-silence: A key was silent for longer than the scenario allows.
+
+    A silence of a key (a stretch of time at every moment of which some ask of it waits, and none is
+    acknowledged), less the time in which all processes of the run stood still, is longer than
+    `require: {unavailable_max: …}`. Asks are sends of records, or writes and reads of objects; an
+    ask waits from its call to its return, and one without a return at its call.
+
+    Meaning: Clients of that key could do nothing for longer than was promised.
+    Case: a stretch of time between two acknowledgements of a key in which some ask waited
+    Source: the scenario
+    """,
     nearness=Nearness.REMAINS,
-    case="a stretch of time between two acknowledgements of a key in which some ask waited",
-    source="the scenario",
     bound="unavailable_max_s",
 )
-SLOW_P99: Final = CatalogueEntry(
-    id="S2",
-    name="slow-p99",
-    title="More asks outside faults were slow than the scenario allows",
-    rule="Of the acknowledged sends, or writes or reads of objects, that waited at no time in the "
-    "reach of a fault (from its effect to the first acknowledgement of the key after its heal), "
-    "more than one in a hundred took longer from call to return than `require: {p99_max: …}`.",
-    meaning="The cluster was slower than was promised while nothing was broken.",
+SLOW_P99: Final = CatalogueEntry.of(
+    """S2 slow-p99: More asks outside faults were slow than the scenario allows.
+
+    Of the acknowledged sends, or writes or reads of objects, that waited at no time in the reach of
+    a fault (from its effect to the first acknowledgement of the key after its heal), more than one
+    in a hundred took longer from call to return than `require: {p99_max: …}`.
+
+    Meaning: The cluster was slower than was promised while nothing was broken.
+    Case: an acknowledged ask outside faults
+    Source: the scenario
+    """,
     nearness=Nearness.REMAINS,
-    case="an acknowledged ask outside faults",
-    source="the scenario",
     bound="p99_max_ms",
 )
 

@@ -3,20 +3,7 @@
 In a recorded run a send is an operation of one record, so the operation with several records is the
 transaction: its records of one key, in the order in which they were sent.
 
-*D9*: between two neighbours of these, by position in the version order, stand values of others. A
-log promises nothing else, so it is reported and never wrong. Neighbours whose offsets are not both
-known (a crashed send that was not read) say nothing.
-
-*D10*: an ok read had returned a value before the client called commit or abort of the transaction
-that wrote it, be the reader another client or the client itself: at read_committed no reader is
-given what is not committed. Sound because values are unique, and because both times are of one
-clock: the read had *ended* before the end of the transaction was *asked* for, so it cannot have
-been committed, whatever the outcome was then. A transaction that was never ended is D2's. Readers
-of transactional keys are at read_committed, as for D2 and D11.
-
 Each call is given one bucket of `records`, and all transactions.
-
-Source: Jepsen's Kafka workload (`int-send-skip`, `precommitted-read`); KIP-98.
 """
 
 from collections.abc import Callable, Mapping
@@ -40,8 +27,44 @@ from history.schema import F, Outcome
 
 __all__ = ["CHECKS", "PRECOMMITTED", "SKIPPED", "precommitted_reads", "skipped_sends"]
 
-SKIPPED: Final = "skipped-send"
-PRECOMMITTED: Final = "precommitted-read"
+SKIPPED_ENTRY: Final = CatalogueEntry.of(
+    """D9 skipped-send: Others stand between the records of a transaction.
+
+    Two neighbouring records that a transaction sent to a key stand more than one position apart,
+    the later one behind.
+
+    A log promises nothing else, so it is reported and never wrong. Neighbours whose offsets are not
+    both known (a crashed send that was not read) say nothing.
+
+    Meaning: Transactions of several producers share the partition, as they may.
+    Case: a step from a transaction's record to its next one on the key, both offsets known
+    Source: Jepsen, workload `kafka`, `int-send-skip`; a partition keeps the order of a producer's
+    records, and nothing more
+    """,
+    nearness=Nearness.REMAINS,
+    strength=Strength.FIGURE,
+    needs=("operations", "records", "transactions"),
+)
+SKIPPED: Final = SKIPPED_ENTRY.name
+PRECOMMITTED_ENTRY: Final = CatalogueEntry.of(
+    """D10 precommitted-read: A value was read before its transaction was to be committed.
+
+    An ok read at read_committed, of whatever client, had returned a value before the client that
+    had sent it called commit or abort of its transaction.
+
+    Sound because values are unique, and because both times are of one clock: the read had *ended*
+    before the end of the transaction was *asked* for, so it cannot have been committed, whatever
+    the outcome was then. A transaction that was never ended is aborted-read's. Readers of
+    transactional keys are at read_committed, as for aborted-read and torn-transaction.
+
+    Meaning: Consumers act on what may still be taken back.
+    Case: a read of a record whose transaction its client committed or aborted
+    Source: Jepsen, workload `kafka`, `precommitted-read`; KIP-98
+    """,
+    nearness=Nearness.RECORD,
+    needs=("operations", "records", "transactions"),
+)
+PRECOMMITTED: Final = PRECOMMITTED_ENTRY.name
 
 _UNKNOWN: Final = -1
 _NEVER_NS: Final = -1
@@ -260,38 +283,13 @@ class _EarlyReads:
 
 CHECKS: Final = (
     TableCheck(
-        entry=CatalogueEntry(
-            id="D9",
-            name=SKIPPED,
-            title="Others stand between the records of a transaction",
-            rule="Two neighbouring records that a transaction sent to a key stand more than one "
-            "position apart, the later one behind.",
-            meaning="Transactions of several producers share the partition, as they may.",
-            nearness=Nearness.REMAINS,
-            case="a step from a transaction's record to its next one on the key, both offsets "
-            "known",
-            source="Jepsen, workload `kafka`, `int-send-skip`; a partition keeps the order of a "
-            "producer's records, and nothing more",
-            strength=Strength.FIGURE,
-            needs=("operations", "records", "transactions"),
-        ),
+        entry=SKIPPED_ENTRY,
         kernel=skipped_sends,
         tables=("records", "transactions"),
         split=Split.RECORDS,
     ),
     TableCheck(
-        entry=CatalogueEntry(
-            id="D10",
-            name=PRECOMMITTED,
-            title="A value was read before its transaction was to be committed",
-            rule="An ok read at read_committed, of whatever client, had returned a value before "
-            "the client that had sent it called commit or abort of its transaction.",
-            meaning="Consumers act on what may still be taken back.",
-            nearness=Nearness.RECORD,
-            case="a read of a record whose transaction its client committed or aborted",
-            source="Jepsen, workload `kafka`, `precommitted-read`; KIP-98",
-            needs=("operations", "records", "transactions"),
-        ),
+        entry=PRECOMMITTED_ENTRY,
         kernel=precommitted_reads,
         tables=("records", "transactions"),
         split=Split.RECORDS,

@@ -1,4 +1,7 @@
-"""D29 fatal-error: a transactional client was told an error after which it can do nothing more.
+"""D29 fatal-error: A transactional client was told an error that ends it.
+
+More transactions than `require: {fatal_errors_max: …}` had an error of which the client library
+says that this instance can do nothing more.
 
 A client library sorts the errors of a transaction: some it may try again, most leave an abort, and
 the rest end the client for good, which an application has to build anew. Kafka promises an abort
@@ -14,7 +17,9 @@ cannot promise that: they end each other.
 It is asked of runs alone whose scenario has that bound. Each error counts that a client recorded,
 whatever it was about: a record, offsets, the commit or the abort.
 
-Source: KIP-360; KIP-890; KIP-1050; KAFKA-19690.
+Meaning: Applications have to build a new producer where an abort would have done, or they end.
+Case: a transaction of a transactional id
+Source: KIP-360; KIP-890; KIP-1050; KAFKA-19690
 """
 
 from typing import Any, Final
@@ -27,8 +32,14 @@ from checkers.table_check import TableCheck
 
 __all__ = ["CHECKS", "NAME", "fatal_errors"]
 
-NAME: Final = "fatal-error"
 _BOUND: Final = "fatal_errors_max_count"
+ENTRY: Final = CatalogueEntry.of(
+    __doc__,
+    nearness=Nearness.CLIENT,
+    needs=("transactions",),
+    bound=_BOUND,
+)
+NAME: Final = ENTRY.name
 
 
 def fatal_errors(tables: Tables, seen: MetadataView) -> Judged:
@@ -62,20 +73,7 @@ def _proof(row: dict[str, Any]) -> Proof:
 
 CHECKS: Final = (
     TableCheck(
-        entry=CatalogueEntry(
-            id="D29",
-            name=NAME,
-            title="A transactional client was told an error that ends it",
-            rule="More transactions than `require: {fatal_errors_max: …}` had an error of which "
-            "the client library says that this instance can do nothing more.",
-            meaning="Applications have to build a new producer where an abort would have done, or "
-            "they end.",
-            nearness=Nearness.CLIENT,
-            case="a transaction of a transactional id",
-            source="KIP-360; KIP-890; KIP-1050; KAFKA-19690",
-            needs=("transactions",),
-            bound=_BOUND,
-        ),
+        entry=ENTRY,
         kernel=fatal_errors,
     ),
 )

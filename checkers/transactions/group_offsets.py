@@ -1,4 +1,9 @@
-"""D19 wrong-group-offset: a group is told an offset that is not the committed one.
+"""D19 wrong-group-offset: A group is told another offset than was committed.
+
+A transactional producer asked its group for the committed offset of a key, and was told one that no
+transaction had sent which may have been committed; or an older one, or none, though a later one had
+been committed before it asked (acknowledged, or seen in an earlier answer) and was sent after the
+older one had been. An offset that was never asked for is not judged.
 
 A producer that consumes, transforms and produces sends the offsets that it read up to with its
 transactions, and asks its group where to read on. The committed offset of a key is a register:
@@ -21,7 +26,9 @@ excuse: the client that was told consumes again what was consumed.
 The condition is necessary for a linearizable register and cannot accuse a correct one; it does not
 find all that a search would. An offset that no client asked for is not judged.
 
-Source: KIP-98, KIP-447; Gibbons and Korach 1997 for reads of a register.
+Meaning: Records are taken in twice, or never, although each transaction is whole.
+Case: an answer that tells a group its committed offset of a key
+Source: KIP-98, KIP-447; Gibbons and Korach 1997 for reads of a register
 """
 
 from bisect import bisect_left
@@ -45,7 +52,12 @@ from history.schema import Outcome
 
 __all__ = ["CHECKS", "NAME", "wrong_group_offsets"]
 
-NAME: Final = "wrong-group-offset"
+ENTRY: Final = CatalogueEntry.of(
+    __doc__,
+    nearness=Nearness.CLIENT,
+    needs=("group_offsets",),
+)
+NAME: Final = ENTRY.name
 
 _NOTHING: Final = -1
 
@@ -210,21 +222,7 @@ def _proof(answer: _Answer, latest: _Sending | None, told: Proof) -> Proof:
 
 CHECKS: Final = (
     TableCheck(
-        entry=CatalogueEntry(
-            id="D19",
-            name=NAME,
-            title="A group is told another offset than was committed",
-            rule="A transactional producer asked its group for the committed offset of a key, and "
-            "was told one that no transaction had sent which may have been committed; or an "
-            "older one, or none, though a later one had been committed before it asked "
-            "(acknowledged, or seen in an earlier answer) and was sent after the older one had "
-            "been. An offset that was never asked for is not judged.",
-            meaning="Records are taken in twice, or never, although each transaction is whole.",
-            nearness=Nearness.CLIENT,
-            case="an answer that tells a group its committed offset of a key",
-            source="KIP-98; KIP-447",
-            needs=("group_offsets",),
-        ),
+        entry=ENTRY,
         kernel=wrong_group_offsets,
     ),
 )

@@ -1,4 +1,9 @@
-"""D12 hanging-transaction: the last stable offset stands still, though no producer is left.
+"""D12 hanging-transaction: A transaction that cannot be ended holds up the readers.
+
+Every producer has ended and every transaction has had the time to be aborted at its time-out, and
+the last stable offset of a key is below its high watermark. Or it had caught up, and in the end the
+log of each replica that goes so far has transactional records without a marker. A key with
+transactions whose last stable offset was not seen so late is unknown.
 
 Readers at read_committed stop at the last stable offset, the first record of a transaction that is
 open in the log. The coordinator ends every transaction that it knows of, at its time-out at the
@@ -16,7 +21,9 @@ Sound because the high watermark was asked for before the last stable offset: if
 transaction was open at that moment. A replica that only lacks the last marker, since it was behind
 when it stopped, proves nothing: the marker is on another.
 
-Source: KIP-890, KAFKA-14402.
+Meaning: No consumer at read_committed is given any later record of the key.
+Case: a key that a transaction wrote to and whose last stable offset was asked for
+Source: KIP-890, KAFKA-14402
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -32,18 +39,9 @@ from checkers.transactions.open_transactions import OpenTransaction
 
 __all__ = ["HANGING", "hanging_transactions"]
 
-HANGING: Final = CatalogueEntry(
-    id="D12",
-    name="hanging-transaction",
-    title="A transaction that cannot be ended holds up the readers",
-    rule="Every producer has ended and every transaction has had the time to be aborted at its "
-    "time-out, and the last stable offset of a key is below its high watermark. Or it had caught "
-    "up, and in the end the log of each replica that goes so far has transactional records without "
-    "a marker. A key with transactions whose last stable offset was not seen so late is unknown.",
-    meaning="No consumer at read_committed is given any later record of the key.",
+HANGING: Final = CatalogueEntry.of(
+    __doc__,
     nearness=Nearness.LOG,
-    case="a key that a transaction wrote to and whose last stable offset was asked for",
-    source="KIP-890; KAFKA-14402",
     needs=("transactions", "stable_offsets"),
 )
 

@@ -1,25 +1,31 @@
-"""D27 stuck-transactions: transactions are refused, one after the other, though nothing is broken.
+"""D27 stuck-transactions: Transactions are refused one after the other though nothing is broken.
+
+For longer than the scenario's bound (`recovery_limit`) every transaction that wrote to a key was
+refused, by an answer that puts the client off or that finds fault with the state of its
+transaction, none was committed or may have been, the clients went on trying, and no fault was in
+effect. Time-outs, fenced producers and producers that share a transactional id do not count.
+Unknown if the clients end before the bound has passed.
 
 A cluster with whole nodes and links commits transactions. It may refuse some (a leader moves, a
 coordinator loads), and says by the error that this passes. It has as long for that as the scenario
-gives it to be whole (`recovery_limit`). A *stretch* of a key is a sequence of transactions that
-wrote to it and were refused, in which
+gives it to be whole (`recovery_limit`).
 
-- no fault is in effect, nor does the machine stand still, from the first begin to the last return;
-- no transaction of the key was committed, or may have been (one without a known end);
-- the clients went on trying: none waits a tenth of the bound before it begins the next one.
+No fault may be in effect, nor the machine stand still, from the first begin to the last return; and
+no client waits a tenth of the bound before it begins the next one.
 
-A stretch longer than the bound is the anomaly. Only answers of the cluster count by which it puts a
-client off, or finds a fault with the state of a transaction that its client keeps in order
-(`_REFUSALS`). A time-out is no answer: a busy machine may be slow, and `long-silence` has a bound
-for that. Nor does a refusal count that another producer or the scenario may have caused: one that
-was fenced, a record that is too large, a version or a permission that is lacking. Producers that
-were seen to share a transactional id fence each other for ever, so none of theirs counts.
+Only answers of the cluster count by which it puts a client off, or finds a fault with the state of
+a transaction that its client keeps in order (`_REFUSALS`). A time-out is no answer: a busy machine
+may be slow, and `long-silence` has a bound for that. Nor does a refusal count that another producer
+or the scenario may have caused: one that was fenced, a record that is too large, a version or a
+permission that is lacking. Producers that were seen to share a transactional id fence each other
+for ever, so none of theirs counts.
 
 An instance that gets no producer id begins no transaction, and is not seen here; if none ever does,
 `operation-kinds` leaves the run unknown. So do runs whose clients did not record refusals.
 
-Source: KIP-98; KIP-890; KAFKA-16692.
+Meaning: Applications that write in transactions stand still, and no node looks ill.
+Case: a transaction of a key that was committed, or a stretch of refusals that long
+Source: KIP-98; KIP-890; KAFKA-16692
 """
 
 from bisect import bisect_right
@@ -38,7 +44,12 @@ from history.operation import Outcome
 
 __all__ = ["CHECKS", "NAME", "stuck_transactions"]
 
-NAME: Final = "stuck-transactions"
+ENTRY: Final = CatalogueEntry.of(
+    __doc__,
+    nearness=Nearness.STANDSTILL,
+    needs=("transactions",),
+)
+NAME: Final = ENTRY.name
 _REFUSALS: Final = frozenset(
     {
         *("LEADER_NOT_AVAILABLE", "NOT_LEADER_OR_FOLLOWER", "FENCED_LEADER_EPOCH"),
@@ -202,22 +213,7 @@ def _proof(key: str, one: _Stretch, limit_ns: int) -> Proof:
 
 CHECKS: Final = (
     TableCheck(
-        entry=CatalogueEntry(
-            id="D27",
-            name=NAME,
-            title="Transactions are refused one after the other though nothing is broken",
-            rule="For longer than the scenario's bound (`recovery_limit`) every transaction that "
-            "wrote to a key was refused, by an answer that puts the client off or that finds fault "
-            "with the state of its transaction, none was committed or may have been, the clients "
-            "went on trying, and no fault was in effect. Time-outs, fenced producers and producers "
-            "that share a transactional id do not count. Unknown if the clients end before the "
-            "bound has passed.",
-            meaning="Applications that write in transactions stand still, and no node looks ill.",
-            nearness=Nearness.STANDSTILL,
-            case="a transaction of a key that was committed, or a stretch of refusals that long",
-            source="KIP-98; KIP-890; KAFKA-16692",
-            needs=("transactions",),
-        ),
+        entry=ENTRY,
         kernel=stuck_transactions,
         tables=("transactions", "faults"),
     ),

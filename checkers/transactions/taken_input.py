@@ -1,4 +1,10 @@
-"""D23 input-not-once: committed transactions took a record of their input twice, or never.
+"""D23 input-not-once: Committed transactions took input twice, or left some out.
+
+Of one group and key, two transactions that were surely committed (acknowledged, or the only ones at
+whose end a committed one can have begun) took an offset both; or one begins behind an offset that
+no transaction took which may have been committed. Where one does not begin where its client was
+told that the group stands, or where that client's last one ended, and where one leads back, the key
+is unknown.
 
 A producer that consumes, transforms and produces takes a range of offsets of each key for a
 transaction, from where its group stands to behind the last record, and commits both together. So
@@ -8,10 +14,6 @@ a gap, and none has an offset of another.
 A range counts if its transaction was surely committed: acknowledged, or *continued*, as the start
 of a range that counts is its end and no other range that may have been committed ends there. A
 range whose outcome is not known fills a gap, and is not held against others.
-
-- *Twice*: two ranges that count have an offset in common.
-- *Never*: a range that counts begins behind the end of the one before it, and the offsets between
-  them are in no range that may have been committed.
 
 A client takes from where it was told that its group stands, or from the end of what it committed
 last. Both are on its own record. Where a range begins elsewhere, the recording contradicts itself,
@@ -24,7 +26,9 @@ next one asks its group once the transactions of the one before it have been end
 KIP-447, `require_stable`). Each row is recorded before its offsets are sent. Input that was not
 taken before the run ended lies behind the last range, and is not judged.
 
-Source: KIP-98, "consume, transform, produce"; KIP-447.
+Meaning: Records were taken in twice, or never: not exactly once.
+Case: a range of offsets that a committed transaction took
+Source: KIP-98, "consume, transform, produce"; KIP-447
 """
 
 from collections import defaultdict
@@ -45,7 +49,12 @@ from history.schema import Outcome
 
 __all__ = ["CHECKS", "NAME", "input_not_once"]
 
-NAME: Final = "input-not-once"
+ENTRY: Final = CatalogueEntry.of(
+    __doc__,
+    nearness=Nearness.RECORD,
+    needs=("group_offsets",),
+)
+NAME: Final = ENTRY.name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,21 +165,7 @@ def _never(sure: Sequence[_Range], maybe: Sequence[tuple[int, int]]) -> Iterator
 
 CHECKS: Final = (
     TableCheck(
-        entry=CatalogueEntry(
-            id="D23",
-            name=NAME,
-            title="Committed transactions took input twice, or left some out",
-            rule="Of one group and key, two transactions that were surely committed (acknowledged, "
-            "or the only ones at whose end a committed one can have begun) took an offset both; or "
-            "one begins behind an offset that no transaction took which may have been committed. "
-            "Where one does not begin where its client was told that the group stands, or where "
-            "that client's last one ended, and where one leads back, the key is unknown.",
-            meaning="Records were taken in twice, or never: not exactly once.",
-            nearness=Nearness.RECORD,
-            case="a range of offsets that a committed transaction took",
-            source="KIP-98; KIP-447",
-            needs=("group_offsets",),
-        ),
+        entry=ENTRY,
         kernel=input_not_once,
     ),
 )

@@ -1,9 +1,12 @@
-"""D11 torn-transaction: of one committed transaction some values are readable, and some are not.
+"""D11 torn-transaction: Half of a transaction is readable.
+
+Of a transaction whose commit was acknowledged, or of which a value was read though its commit was
+not, an ok read at read_committed returned one value, and no ok read another; of that one's key a
+complete final read was called after the acknowledgement (or after the read that shows that it was
+committed). Where there was no such final read, the key is unknown.
 
 A transaction is atomic over all its keys: once it is committed, a reader at read_committed is given
-each of its records, and before it is, none. So when one value of it was returned by an ok read, and
-another is in no ok read at all although a complete final read of its key was called when the
-transaction had surely been committed, the transaction is torn.
+each of its records, and before it is, none.
 
 Sound because
 - it was surely committed when the commit was acknowledged, or when a read returned a value of it
@@ -19,7 +22,9 @@ its keys in as few rows as it can: first the values that were not read, which ar
 wrong; then, for transactions with some of these, who read the others. A key of a file fits in
 memory (`checkers.data_plane.key_log`).
 
-Source: KIP-98; Adya, Liskov, O'Neil 2000 (G1b: intermediate reads are of the same kind).
+Meaning: Consumers acted on a part of what was to happen as a whole.
+Case: a committed transaction of which some value was read and several ought to be
+Source: KIP-98; Adya, Liskov, O'Neil 2000 (G1b: intermediate reads are of the same kind)
 """
 
 from collections import Counter
@@ -50,18 +55,9 @@ __all__ = [
     "whole_transactions",
 ]
 
-TORN: Final = CatalogueEntry(
-    id="D11",
-    name="torn-transaction",
-    title="Half of a transaction is readable",
-    rule="Of a transaction whose commit was acknowledged, or of which a value was read though its "
-    "commit was not, an ok read at read_committed returned one value, and no ok read another; of "
-    "that one's key a complete final read was called after the acknowledgement (or after the read "
-    "that shows that it was committed). Where there was no such final read, the key is unknown.",
-    meaning="Consumers acted on a part of what was to happen as a whole.",
+TORN: Final = CatalogueEntry.of(
+    __doc__,
     nearness=Nearness.LOG,
-    case="a committed transaction of which some value was read and several ought to be",
-    source="KIP-98; Adya, Liskov, O'Neil 2000, G1b",
     needs=("transactions",),
 )
 

@@ -1,4 +1,8 @@
-"""D32 wrong-marker: a log ends a transaction otherwise than its client was told.
+"""D32 wrong-marker: A log ends a transaction otherwise than its client was told.
+
+The commit of a transaction was acknowledged, and in the log of a replica the first marker of its
+producer behind one of its records aborts; or its abort was, and that marker commits; or the same
+marker is the first one behind records of two such transactions.
 
 A transaction's records lie in the logs of several keys, and in each a marker of its producer says
 whether they count: a commit or an abort (KIP-98). The coordinator writes down what was decided,
@@ -11,7 +15,10 @@ all later readers, or shows them what was never to be seen.
 Not judged: a transaction of which it is not known how it ended, and records without a marker behind
 them (`hanging-transaction`).
 
-Source: KIP-98.
+Meaning: Records that were promised are hidden from whoever reads now, or what was taken back is
+shown.
+Case: a transaction whose end was acknowledged, in the log of a key
+Source: KIP-98
 """
 
 from collections.abc import Iterator, Mapping
@@ -30,7 +37,12 @@ from checkers.table_check import TableCheck
 
 __all__ = ["CHECKS", "NAME", "wrong_markers"]
 
-NAME: Final = "wrong-marker"
+ENTRY: Final = CatalogueEntry.of(
+    __doc__,
+    nearness=Nearness.LOG,
+    needs=("transactions", "replica_records"),
+)
+NAME: Final = ENTRY.name
 _Row = Mapping[str, Any]
 _WORDS: Final = {True: "commits", False: "aborts"}
 
@@ -119,21 +131,7 @@ def _proof(node: str, record: _Row, end: _Row, told: _Row) -> Proof:
 
 CHECKS: Final = (
     TableCheck(
-        entry=CatalogueEntry(
-            id="D32",
-            name=NAME,
-            title="A log ends a transaction otherwise than its client was told",
-            rule="The commit of a transaction was acknowledged, and in the log of a replica the "
-            "first marker of its producer behind one of its records aborts; or its abort was, and "
-            "that marker commits; or the same marker is the first one behind records of two such "
-            "transactions.",
-            meaning="Records that were promised are hidden from whoever reads now, or what was "
-            "taken back is shown.",
-            nearness=Nearness.LOG,
-            case="a transaction whose end was acknowledged, in the log of a key",
-            source="KIP-98",
-            needs=("transactions", "replica_records"),
-        ),
+        entry=ENTRY,
         kernel=wrong_markers,
         split=Split.RECORDS,
     ),

@@ -1,11 +1,15 @@
-"""V5 early-renegotiation: a broker offers the APIs of a level that another one does not know yet.
+"""V5 early-renegotiation: A broker offers the APIs of a level that another one does not know yet.
+
+A broker answered ApiVersions with a level of metadata.version, and a broker that was unfenced, from
+the request to the answer, had not acknowledged the record of that level by then in a heartbeat of
+its registration. Judged of levels at which brokers are told the lowest acknowledged offset.
 
 A broker answers ApiVersions by the metadata.version that it shows. Where brokers are told the
 lowest acknowledged offset, a new level is shown once every unfenced broker has acknowledged the
-record that sets it: a client that speaks by the new level is then understood everywhere. So the
-offer of a level whose record lies at metadata offset m is too early if a broker that was unfenced,
-by the metadata log, all the time from the request to its answer had not acknowledged m by then
-(`visibility.acknowledgements`): the one who offers cannot know that it has applied it.
+record that sets it: a client that speaks by the new level is then understood everywhere.
+
+The one who offers a level cannot know that a broker has applied it which has not acknowledged it
+(`visibility.acknowledgements`).
 
 A cluster that tells nothing of what all have acknowledged promises nothing of this kind, nor does a
 level that does not do so yet: only those levels are judged during whose reign a broker was told a
@@ -15,8 +19,11 @@ takes APIs away, which is legal at any time.
 The reference cluster's own levels are 1 to 3, and its metadata log states Kafka's with the same
 record formats in their place.
 
+Meaning: A client speaks in a way that another broker does not understand.
+Case: an answer to ApiVersions that offers a level at which brokers are told the lowest acknowledged
+offset
 Source: the draft that adds LowestAcknowledgedOffset to BrokerHeartbeat, "Read-after-write
-visibility"; KIP-584.
+visibility"; KIP-584
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -30,12 +37,18 @@ from checkers.metadata.view import MetadataView, counted, doubtful
 from checkers.proof import Proof
 from checkers.sources import streamed
 from checkers.table_check import TableCheck
-from checkers.visibility.acknowledgements import SOURCE, Acknowledgements, Bound
+from checkers.visibility.acknowledgements import Acknowledgements, Bound
 from checkers.visibility.reigns import Reign, promising, raised, told_offsets
 
 __all__ = ["CHECKS", "NAME", "early_offers"]
 
-NAME: Final = "early-renegotiation"
+ENTRY: Final = CatalogueEntry.of(
+    __doc__,
+    nearness=Nearness.METADATA,
+    rests_on=("whole-tape",),
+    needs=("metadata_log", "wire"),
+)
+NAME: Final = ENTRY.name
 
 _LOGGED: Final[Mapping[int, int]] = {1: 8, 2: 10, 3: 14}
 """Kafka's level in the metadata log, by the reference cluster's own as it offers it."""
@@ -92,22 +105,7 @@ def _early(rpc: Rpc, reign: Reign, one: Bound) -> Proof:
 
 CHECKS: Final = (
     TableCheck(
-        entry=CatalogueEntry(
-            id="V5",
-            name=NAME,
-            title="A broker offers the APIs of a level that another one does not know yet",
-            rule="A broker answered ApiVersions with a level of metadata.version, and a broker "
-            "that was unfenced, from the request to the answer, had not acknowledged the record "
-            "of that level by then in a heartbeat of its registration. Judged of levels at which "
-            "brokers are told the lowest acknowledged offset.",
-            meaning="A client speaks in a way that another broker does not understand.",
-            nearness=Nearness.METADATA,
-            case="an answer to ApiVersions that offers a level at which brokers are told the "
-            "lowest acknowledged offset",
-            source=f"{SOURCE}; KIP-584",
-            rests_on=("whole-tape",),
-            needs=("metadata_log", "wire"),
-        ),
+        entry=ENTRY,
         kernel=early_offers,
         apis=("BrokerHeartbeat", "ApiVersions"),
     ),

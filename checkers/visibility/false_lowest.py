@@ -1,23 +1,26 @@
-"""V4 false-lowest-acknowledged-offset: a broker is told that all have what some lack.
+"""V4 false-lowest-acknowledged-offset: A broker is told that all have acknowledged what some lack.
+
+The answer to a heartbeat named a lowest acknowledged metadata offset, and a broker that its
+controller held for unfenced, from the request's being passed on to the answer's arriving, had not
+acknowledged it by then in a heartbeat of its registration; or a higher one had been told before the
+request was passed on, in the same term of a controller or an earlier one. Where nothing is told,
+nothing is judged.
 
 Where the protocol has it, the answer to a heartbeat names the lowest metadata offset that every
-unfenced broker has acknowledged, and brokers show what lies at or below it. Two things make such a
-word false:
+unfenced broker has acknowledged, and brokers show what lies at or below it.
 
-1. a broker that the controller surely held for unfenced all the time from the request's being
-   passed on to its answer's arriving had not acknowledged that offset by then
-   (`visibility.acknowledgements`);
-2. it went back: a higher one was told before, to whomever. Before means that the answer with the
-   higher one had arrived at the proxy when the request for the lower one was passed on. A deposed
-   controller may answer late and from what it knew: only what a controller told in the same term or
-   an earlier one is held against it. The controllers' epochs are not in the frames. So the later
-   word is taken for that of the last term that its node surely had begun, and the earlier word for
-   that of the last one that its node can have begun.
+What brokers had acknowledged is in `visibility.acknowledgements`. A higher offset was told before
+if its answer had arrived at the proxy when the request for the lower one was passed on. A deposed
+controller may answer late and from what it knew: only what a controller told in the same term or an
+earlier one is held against it. The controllers' epochs are not in the frames. So the later word is
+taken for that of the last term that its node surely had begun, and the earlier word for that of the
+last one that its node can have begun.
 
-Nothing is judged where nothing is told, as by every release of Kafka.
-
+Meaning: Brokers show metadata that others do not know yet, or hide what they had shown.
+Case: an answer to a heartbeat that tells a lowest acknowledged offset, and a broker or an earlier
+answer to hold it against
 Source: the draft that adds LowestAcknowledgedOffset to BrokerHeartbeat, "Read-after-write
-visibility".
+visibility"
 """
 
 from bisect import bisect_left, bisect_right
@@ -35,11 +38,17 @@ from checkers.metadata.view import MetadataView, doubtful, spelled
 from checkers.proof import Proof
 from checkers.sources import streamed
 from checkers.table_check import TableCheck
-from checkers.visibility.acknowledgements import SOURCE, Acknowledgements, Bound
+from checkers.visibility.acknowledgements import Acknowledgements, Bound
 
 __all__ = ["CHECKS", "NAME", "false_lowest_offsets"]
 
-NAME: Final = "false-lowest-acknowledged-offset"
+ENTRY: Final = CatalogueEntry.of(
+    __doc__,
+    nearness=Nearness.METADATA,
+    rests_on=("whole-tape",),
+    needs=("metadata_log", "wire"),
+)
+NAME: Final = ENTRY.name
 
 _NO_TERM: Final = -1
 
@@ -161,25 +170,7 @@ def _back(beat: TapedHeartbeat, higher: TapedHeartbeat) -> Proof:
 
 CHECKS: Final = (
     TableCheck(
-        entry=CatalogueEntry(
-            id="V4",
-            name=NAME,
-            title="A broker is told that all have acknowledged what some have not",
-            rule="The answer to a heartbeat named a lowest acknowledged metadata offset, and a "
-            "broker that its controller held for unfenced, from the request's being passed on to "
-            "the answer's arriving, had not acknowledged it by then in a heartbeat of its "
-            "registration; or a higher one had been told before the request was passed on, in the "
-            "same term of a controller or an earlier one. Where nothing is told, nothing is "
-            "judged.",
-            meaning="Brokers show metadata that others do not know yet, or hide what they had "
-            "shown.",
-            nearness=Nearness.METADATA,
-            case="an answer to a heartbeat that tells a lowest acknowledged offset, and a broker "
-            "or an earlier answer to hold it against",
-            source=SOURCE,
-            rests_on=("whole-tape",),
-            needs=("metadata_log", "wire"),
-        ),
+        entry=ENTRY,
         kernel=false_lowest_offsets,
         apis=("BrokerHeartbeat",),
     ),

@@ -5,7 +5,8 @@ figures, and what was found is legal. A run may promise a greatest age of every 
 reads that are called when nothing has been broken for a while: a broker that is cut off may be as
 old as it likes, and catches up when it is not. Older reads are never allowed then. Sightings that
 could be compared are counted: without any, nothing was judged. Where a write is proven to be
-missing from its table (`whole_writes`), they are unknown.
+missing from its table (`whole_writes`), they are unknown. What is compared, and why that is sound,
+is told in `stale` and `sightings`.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -62,20 +63,21 @@ _ALLOWED_IF: Final = (
 _BY_WAITS: Final = ("whole-tape",)
 """There a request of the controller that waits long for its answer is no quiet (`quiet`)."""
 
-STALE: Final = CatalogueEntry(
-    id="V1",
-    name="stale-read-after-write",
-    title="A read of metadata lacks a write that was acknowledged before it",
-    rule="A read shows what can only have been made before a write was called, and that write was "
-    "acknowledged before the read was called: an old topic id after a deletion or a new creation, "
-    "no topic after a creation or a change of its settings, an old setting after a newer one, "
-    "fewer partitions of a topic id than it was given. Whatever a write without a clear "
-    "end may have made is never stale.",
-    meaning="A client creates a topic and is told that it does not exist. By how much: count of "
-    "reads and topics, and the time from the acknowledgement to the read.",
+STALE: Final = CatalogueEntry.of(
+    """V1 stale-read-after-write: A read of metadata lacks a write that was acknowledged before it.
+
+    A read shows what can only have been made before a write was called, and that write was
+    acknowledged before the read was called: an old topic id after a deletion or a new creation, no
+    topic after a creation or a change of its settings, an old setting after a newer one, fewer
+    partitions of a topic id than it was given. Whatever a write without a clear end may have made
+    is never stale.
+
+    Meaning: A client creates a topic and is told that it does not exist. By how much: count of
+    reads and topics, and the time from the acknowledgement to the read.
+    Case: a topic or partition in a read that was called after an acknowledged write of it
+    Source: KIP-1243; KAFKA-20089
+    """,
     nearness=Nearness.VIEW,
-    case="a topic or partition in a read that was called after an acknowledged write of it",
-    source="KIP-1243; KAFKA-20089",
     strength=Strength.ALLOWED_IF,
     allowed_if=_ALLOWED_IF,
     promise="metadata_age_is_bounded",
@@ -83,17 +85,18 @@ STALE: Final = CatalogueEntry(
     needs=("describes", "metadata_writes"),
 )
 
-NONREPEATABLE: Final = CatalogueEntry(
-    id="V2",
-    name="nonrepeatable-read",
-    title="Reads of metadata through different brokers go back",
-    rule="A read returned before another, through a different broker, was called, and the second "
-    "shows what can only have been made before what the first one shows: an older topic id, an "
-    "older setting, no topic, an older leader epoch or fewer partitions of the same topic id.",
-    meaning="A client that changes its broker is put back in time.",
+NONREPEATABLE: Final = CatalogueEntry.of(
+    """V2 nonrepeatable-read: Reads of metadata through different brokers go back.
+
+    A read returned before another, through a different broker, was called, and the second shows
+    what can only have been made before what the first one shows: an older topic id, an older
+    setting, no topic, an older leader epoch or fewer partitions of the same topic id.
+
+    Meaning: A client that changes its broker is put back in time.
+    Case: a topic or partition in a read that was called after one through another broker
+    Source: KIP-1243; KAFKA-20089
+    """,
     nearness=Nearness.VIEW,
-    case="a topic or partition in a read that was called after one through another broker",
-    source="KIP-1243; KAFKA-20089",
     strength=Strength.ALLOWED_IF,
     allowed_if=_ALLOWED_IF,
     promise="metadata_age_is_bounded",
@@ -101,15 +104,16 @@ NONREPEATABLE: Final = CatalogueEntry(
     needs=("describes",),
 )
 
-BACKWARD_SESSION: Final = CatalogueEntry(
-    id="V3",
-    name="session-went-back",
-    title="Reads of metadata through one broker go back",
-    rule="As nonrepeatable-read, through one broker.",
-    meaning="A broker forgot metadata that it had shown, as one that starts again does.",
+BACKWARD_SESSION: Final = CatalogueEntry.of(
+    """V3 session-went-back: Reads of metadata through one broker go back.
+
+    As nonrepeatable-read, through one broker.
+
+    Meaning: A broker forgot metadata that it had shown, as one that starts again does.
+    Case: a topic or partition in a read that was called after one through the same broker
+    Source: KIP-1243
+    """,
     nearness=Nearness.NODE,
-    case="a topic or partition in a read that was called after one through the same broker",
-    source="KIP-1243",
     strength=Strength.ALLOWED_IF,
     allowed_if=_ALLOWED_IF,
     promise="metadata_age_is_bounded",

@@ -1,9 +1,13 @@
-"""V6 isr-read-went-back: a broker shows an older ISR than it had shown.
+"""V6 isr-read-went-back: A broker shows an older ISR than it had shown.
+
+Two reads of a partition were answered by one incarnation of a broker, the first one had returned
+before the second one was called, and every version of the partition that the second one may have
+shown is older than every one that the first one may have shown. A read may have shown the versions,
+by the metadata log, that have the leader, the leader epoch, the ISR and the replicas that it
+showed; of several, the one in force at the metadata offset that the answer tells.
 
 A broker applies the metadata log record by record, so that what one incarnation of it shows of a
-partition only goes forward. A read is accused if another one, answered by the same incarnation, had
-returned before it was called, and every version that the earlier one may have shown is newer than
-every version that the later one may have shown (`isr_reads`).
+partition only goes forward.
 
 An incarnation is known by its registration. A broker answers no client before it has registered and
 has caught up with that, so reads between two registrations are of one incarnation. Reads near a
@@ -12,7 +16,10 @@ registration, by what the clocks may differ, are left out.
 It does not see a broker that goes back over a restart (stale-isr-read does, unless it catches up in
 time), nor one whose older and newer ISR are equal.
 
-Source: KIP-631, "The broker's metadata cache"; Kafka's `MetadataLoader`.
+Meaning: A broker undid metadata that it had applied.
+Case: a read of a partition, after one of the same incarnation of its broker that showed more than
+the first version
+Source: KIP-631, "The broker's metadata cache"; Kafka's `MetadataLoader`
 """
 
 from typing import Final
@@ -31,7 +38,12 @@ from checkers.visibility.offices import Offices, offices
 
 __all__ = ["CHECKS", "NAME", "isr_reads_that_went_back"]
 
-NAME: Final = "isr-read-went-back"
+ENTRY: Final = CatalogueEntry.of(
+    __doc__,
+    nearness=Nearness.NODE,
+    needs=("metadata_log", "describes"),
+)
+NAME: Final = ENTRY.name
 
 
 def isr_reads_that_went_back(tables: Tables, seen: MetadataView) -> Judged:
@@ -57,23 +69,7 @@ def _judged(reads: IsrReads, brokers: Offices) -> Found:
 
 CHECKS: Final = (
     TableCheck(
-        entry=CatalogueEntry(
-            id="V6",
-            name=NAME,
-            title="A broker shows an older ISR than it had shown",
-            rule="Two reads of a partition were answered by one incarnation of a broker, the "
-            "first one had returned before the second one was called, and every version of the "
-            "partition that the second one may have shown is older than every one that the first "
-            "one may have shown. A read may have shown the versions, by the metadata log, that "
-            "have the leader, the leader epoch, the ISR and the replicas that it showed; of "
-            "several, the one in force at the metadata offset that the answer tells.",
-            meaning="A broker undid metadata that it had applied.",
-            nearness=Nearness.NODE,
-            case="a read of a partition, after one of the same incarnation of its broker that "
-            "showed more than the first version",
-            source="KIP-631, the broker's metadata cache",
-            needs=("metadata_log", "describes"),
-        ),
+        entry=ENTRY,
         kernel=isr_reads_that_went_back,
         split=Split.PARTITIONS,
     ),

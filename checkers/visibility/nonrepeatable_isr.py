@@ -1,18 +1,22 @@
-"""V8 nonrepeatable-isr-read: reads of the ISR through different brokers go back.
+"""V8 nonrepeatable-isr-read: Reads of the ISR through different brokers go back.
+
+As isr-read-went-back, of two brokers, the second one unfenced from the call to the return. Judged
+of reads that are called once a broker was told a lowest acknowledged offset at or above the record
+of the level of metadata.version, while that level reigns. Where nothing is told, nothing is judged.
 
 Where brokers are told the lowest metadata offset that every unfenced broker has acknowledged, they
-promise repeatable reads: no broker shows what another unfenced one may not show yet. A read is
-accused if another one, through another broker, had returned before it was called, and every version
-that the earlier one may have shown is newer than every version that the later one may have shown
-(`isr_reads`); and if its broker was unfenced all the while, by the metadata log.
+promise repeatable reads: no broker shows what another unfenced one may not show yet.
 
 The promise holds from when a broker was told a lowest acknowledged offset at or above the record
 that set the level, until the level is lowered: by then every unfenced broker goes by it. Both reads
 have to be called in that time. A cluster that never tells such an offset (so far every release of
 Kafka) promises nothing, and nothing is judged.
 
+Meaning: A client that changes its broker is put back in time, where that is promised not to happen.
+Case: a read of a partition, after one through another broker that showed more than the first
+version, where brokers are told the lowest acknowledged offset
 Source: the draft that adds LowestAcknowledgedOffset to BrokerHeartbeat, "Read-after-write
-visibility".
+visibility"
 """
 
 from collections.abc import Iterator, Sequence
@@ -29,14 +33,18 @@ from checkers.rows import OPEN_NS
 from checkers.slices import Split
 from checkers.sources import streamed
 from checkers.table_check import TableCheck
-from checkers.visibility.acknowledgements import SOURCE
 from checkers.visibility.isr_reads import IsrReads, compared, found_backward, isr_reads
 from checkers.visibility.offices import Offices, offices
 from checkers.visibility.reigns import LEVEL, promising, raised, told_offsets
 
 __all__ = ["CHECKS", "NAME", "nonrepeatable_isr_reads"]
 
-NAME: Final = "nonrepeatable-isr-read"
+ENTRY: Final = CatalogueEntry.of(
+    __doc__,
+    nearness=Nearness.VIEW,
+    needs=("metadata_log", "describes", "wire"),
+)
+NAME: Final = ENTRY.name
 
 _Span = tuple[int, int]
 """The time from when until when the promise holds."""
@@ -98,22 +106,7 @@ def _asking(
 
 CHECKS: Final = (
     TableCheck(
-        entry=CatalogueEntry(
-            id="V8",
-            name=NAME,
-            title="Reads of the ISR through different brokers go back",
-            rule="As isr-read-went-back, of two brokers, the second one unfenced from the call to "
-            "the return. Judged of reads that are called once a broker was told a lowest "
-            "acknowledged offset at or above the record of the level of metadata.version, while "
-            "that level reigns. Where nothing is told, nothing is judged.",
-            meaning="A client that changes its broker is put back in time, where that is promised "
-            "not to happen.",
-            nearness=Nearness.VIEW,
-            case="a read of a partition, after one through another broker that showed more than "
-            "the first version, where brokers are told the lowest acknowledged offset",
-            source=SOURCE,
-            needs=("metadata_log", "describes", "wire"),
-        ),
+        entry=ENTRY,
         kernel=nonrepeatable_isr_reads,
         split=Split.PARTITIONS,
     ),

@@ -1,20 +1,20 @@
-"""V7 stale-isr-read: a broker shows an ISR that was replaced long ago, though nothing is broken.
+"""V7 stale-isr-read: A broker shows an ISR that was replaced long ago, though nothing is broken.
 
-Kafka promises that brokers catch up in the end; the scenario says when that is. A workload of
-metadata may promise by `settled_age_max_ms` how old a read may be once nothing has been broken for
-`settle_ms`; else both are the scenario's `recovery_limit`. A read is judged if
+A read of a partition was called when nothing had been broken, and its broker had been unfenced, for
+the time that the scenario gives brokers to catch up; and every version of the partition that it may
+have shown had been replaced for longer than the greatest age. The workload of metadata promises
+both (`settle_ms`, `settled_age_max_ms`); where it does not, both are the scenario's
+`recovery_limit`. Which versions a read may have shown is said at isr-read-went-back.
 
-- nothing had been broken for that time when it was called, nor was until it returned (`quiet`),
-- its broker had been unfenced for that time, and was until it returned, by the metadata log,
-- and another version of the partition had been replaced for longer than the greatest age by then.
-
-It is accused if every version that it may have shown (`isr_reads`) had been replaced for longer
-than that: a version is taken for there from the latest moment of its timestamp on, and from that
-of a later version on.
+Kafka promises that brokers catch up in the end; the scenario says when that is. A version is taken
+for there from the latest moment of its timestamp on, and from that of a later version on
+(`isr_reads`). When nothing was broken is told by `quiet`.
 
 It does not see an old ISR that is equal to one of the newest, nor one of a broker that is fenced.
 
-Source: KIP-500; KIP-1243 for how long brokers may take.
+Meaning: A broker has stopped to follow the metadata log, and serves on.
+Case: a read of a partition that had another version before, while nothing is broken
+Source: KIP-500; KIP-1243 for how long brokers may take
 """
 
 from collections.abc import Sequence
@@ -39,7 +39,13 @@ from checkers.visibility.offices import Offices, offices
 
 __all__ = ["CHECKS", "NAME", "stale_isr_reads"]
 
-NAME: Final = "stale-isr-read"
+ENTRY: Final = CatalogueEntry.of(
+    __doc__,
+    nearness=Nearness.VIEW,
+    rests_on_zookeeper=("whole-tape",),
+    needs=("metadata_log", "describes"),
+)
+NAME: Final = ENTRY.name
 
 
 def stale_isr_reads(tables: Tables, seen: MetadataView) -> Judged:
@@ -123,23 +129,7 @@ def _proof(reads: IsrReads, row: int, there_ns: NDArray[np.int64], calm: Quiet) 
 
 CHECKS: Final = (
     TableCheck(
-        entry=CatalogueEntry(
-            id="V7",
-            name=NAME,
-            title="A broker shows an ISR that was replaced long ago, though nothing is broken",
-            rule="A read of a partition was called when nothing had been broken, and its broker "
-            "had been unfenced, for the time that the scenario gives brokers to catch up; and "
-            "every version of the partition that it may have shown had been replaced for longer "
-            "than the greatest age. The workload of metadata promises both (`settle_ms`, "
-            "`settled_age_max_ms`); where it does not, both are the scenario's `recovery_limit`. "
-            "Which versions a read may have shown is said at isr-read-went-back.",
-            meaning="A broker has stopped to follow the metadata log, and serves on.",
-            nearness=Nearness.VIEW,
-            case="a read of a partition that had another version before, while nothing is broken",
-            source="KIP-500; KIP-1243",
-            rests_on_zookeeper=("whole-tape",),
-            needs=("metadata_log", "describes"),
-        ),
+        entry=ENTRY,
         kernel=stale_isr_reads,
         split=Split.PARTITIONS,
         tables=("metadata_log", "describes", "faults", "wire"),

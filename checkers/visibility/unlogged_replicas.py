@@ -1,21 +1,24 @@
-"""V10 unlogged-replicas: a read of metadata shows a partition, or replicas, that no log has.
+"""V10 unlogged-replicas: A read of metadata shows a partition or replicas that its topic never had.
+
+A read shows, under a topic id of the log of record, a partition that the topic never had, or
+replicas that the partition never had, in whatever order, or had only after the read had returned.
+Where ZooKeeper has the metadata: a replica that the partition never had. Nothing is judged where
+the log begins with a snapshot, or in a migration.
 
 A broker shows what it has applied: by the metadata log, or by what the controller on ZooKeeper has
-written there before it told the broker. So a read that shows a topic id of the log of record, which
-goes on beyond the read's return, is accused if
-
-- the topic of that id never had the partition;
-- the partition never had these replicas, in whatever order;
-- or the read had returned before the record that gave it these can have been appended.
+written there before it told the broker.
 
 A controller on ZooKeeper tells brokers of the replicas that a move leaves before it writes them
 down, and may never get to that. There each replica that is shown has to have been one at any time:
 a move writes its targets down first.
 
-How old they are is not asked: brokers may be behind. Not judged: logs that begin with a snapshot,
-migrations, and topic ids that no log has, which `wrong-topic-id` judges.
+How old they are is not asked: brokers may be behind. Topic ids that no log has are
+`wrong-topic-id`'s.
 
-Source: KIP-631, PartitionRecord and PartitionChangeRecord; KIP-455.
+Meaning: A client looks for its records where they are not, or a tool moves replicas by a picture of
+them that was never true.
+Case: a partition in a read, with its replicas
+Source: KIP-631, PartitionRecord and PartitionChangeRecord; KIP-455
 """
 
 from collections.abc import Iterator, Mapping
@@ -35,7 +38,12 @@ from checkers.table_check import TableCheck
 
 __all__ = ["CHECKS", "NAME", "unlogged_replicas"]
 
-NAME: Final = "unlogged-replicas"
+ENTRY: Final = CatalogueEntry.of(
+    __doc__,
+    nearness=Nearness.VIEW,
+    needs=("metadata_log", "describes"),
+)
+NAME: Final = ENTRY.name
 _COLUMNS: Final = (
     *("read", "node", "return_ns", "topic", "topic_id", "partition", "error", "replicas"),
 )
@@ -148,22 +156,7 @@ def _proof(key: str, row: Mapping[str, Any]) -> Proof:
 
 CHECKS: Final = (
     TableCheck(
-        entry=CatalogueEntry(
-            id="V10",
-            name=NAME,
-            title="A read of metadata shows a partition, or replicas, that its topic never had",
-            rule="A read shows, under a topic id of the log of record, a partition that the topic "
-            "never had, or replicas that the partition never had, in whatever order, or had only "
-            "after the read had returned. Where ZooKeeper has the metadata: a replica that the "
-            "partition never had. Nothing is judged where the log begins with a snapshot, or in a "
-            "migration.",
-            meaning="A client looks for its records where they are not, or a tool moves replicas "
-            "by a picture of them that was never true.",
-            nearness=Nearness.VIEW,
-            case="a partition in a read, with its replicas",
-            source="KIP-631; KIP-455",
-            needs=("metadata_log", "describes"),
-        ),
+        entry=ENTRY,
         kernel=unlogged_replicas,
         split=Split.PARTITIONS,
     ),

@@ -1,23 +1,24 @@
-"""V9 wrong-topic-id: a read of metadata shows a topic id that its topic had not, or had no more.
+"""V9 wrong-topic-id: A read of metadata shows a topic id that its topic had not, or had no more.
+
+A read shows a partition of a topic with a topic id that, by the log of record, nobody made, or
+another topic has, or that was made after the read had returned; or with an older id than the same
+incarnation of its broker had shown for that name before the read was called. Nothing is judged
+where the log begins with a snapshot, in a migration, or of topics that were made without an id.
 
 A topic id is made once, with a name, by a TopicRecord that the quorum has committed (or by the
 znode of the topic), and is never given again. A broker shows what it has applied, and applies what
-is committed, in order. So a read is accused
+is committed, in order.
 
-- *of an id that nobody made*, if the log of record, which goes on beyond the read's return, has no
-  topic of that id;
-- *of another topic's id*, if it has one of another name: at no time is an id under two names;
-- *of an id that was not made yet*, if the read had returned before its record can have been
-  appended;
-- *of going back*, if another read, answered by the same incarnation of the broker, had returned
-  before it was called and had shown an id of that name that was made later. An incarnation is known
-  as for isr-read-went-back; one that restarts, or is behind, may show a topic that is gone.
+At no time is an id under two names. An incarnation is known as for isr-read-went-back; one that
+restarts, or is behind, may show a topic that is gone.
 
 Not judged: logs that begin with a snapshot, which has only the topics that were left; migrations,
 where topics of ZooKeeper's are copied; topics that had no id when they were made (in ZooKeeper,
 below release 2.8), and the id of zeros by which a broker says that.
 
-Source: KIP-516, "Topic Identifiers"; KIP-631, TopicRecord.
+Meaning: A client writes to, or reads from, a topic that is not the one it named.
+Case: a partition in a read, with a topic id
+Source: KIP-516, "Topic Identifiers"; KIP-631, TopicRecord
 """
 
 from collections import defaultdict
@@ -44,7 +45,12 @@ from checkers.visibility.offices import Offices, offices
 
 __all__ = ["CHECKS", "NAME", "wrong_topic_ids"]
 
-NAME: Final = "wrong-topic-id"
+ENTRY: Final = CatalogueEntry.of(
+    __doc__,
+    nearness=Nearness.VIEW,
+    needs=("metadata_log", "describes"),
+)
+NAME: Final = ENTRY.name
 
 _ZEROS: Final = "A" * 22
 """The id of a topic without one."""
@@ -249,21 +255,7 @@ def _proof(row: _Row) -> Proof:
 
 CHECKS: Final = (
     TableCheck(
-        entry=CatalogueEntry(
-            id="V9",
-            name=NAME,
-            title="A read of metadata shows a topic id that its topic had not, or had no more",
-            rule="A read shows a partition of a topic with a topic id that, by the log of record, "
-            "nobody made, or another topic has, or that was made after the read had returned; or "
-            "with an older id than the same incarnation of its broker had shown for that name "
-            "before the read was called. Nothing is judged where the log begins with a snapshot, "
-            "in a migration, or of topics that were made without an id.",
-            meaning="A client writes to, or reads from, a topic that is not the one it named.",
-            nearness=Nearness.VIEW,
-            case="a partition in a read, with a topic id",
-            source="KIP-516; KIP-631",
-            needs=("metadata_log", "describes"),
-        ),
+        entry=ENTRY,
         kernel=wrong_topic_ids,
         split=Split.PARTITIONS,
     ),

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from checkers.anomaly import Found
 from checkers.check_group import CheckGroup, GroupAnswers, Question
-from checkers.entry import CatalogueEntry, Kind, Nearness, Strength
+from checkers.entry import CatalogueEntry, Kind, Nearness
 from checkers.finding_rows import findings_table, found_row, unknown_row
 from checkers.grounds.grounds import fault_windows
 from checkers.grounds.object_evidence import ObjectTally, evidence, tally_of
@@ -57,123 +57,136 @@ class Tally:
     counted: ObjectTally = field(default_factory=ObjectTally)
 
 
-WHOLE: Final = CatalogueEntry(
-    id="Z0",
-    name="whole-znodes",
-    title="No operation on a znode is missing",
+WHOLE: Final = CatalogueEntry.of(
+    """Z0 whole-znodes: No operation on a znode is missing.
+
+    Over all znodes, the least index is 0 and the greatest is one less than the number of
+    operations, and every file could be read.
+
+    Meaning: Otherwise a state that no recorded operation made may have been made by a lost one.
+    Case: an operation
+    Source: history/schema.py, ZNODE_OPERATIONS
+    """,
     kind=Kind.ASSUMPTION,
-    rule="Over all znodes, the least index is 0 and the greatest is one less than the number of "
-    "operations, and every file could be read.",
-    meaning="Otherwise a state that no recorded operation made may have been made by a lost one.",
-    case="an operation",
-    source="history/schema.py, ZNODE_OPERATIONS",
     needs=(_TABLE,),
 )
-EVIDENCE: Final = CatalogueEntry(
-    id="Z1",
-    name="znode-evidence",
-    title="Enough was done to znodes to tell",
+EVIDENCE: Final = CatalogueEntry.of(
+    """Z1 znode-evidence: Enough was done to znodes to tell.
+
+    Some of the faults that were asked for took effect, and each kind that the scenario demands.
+    There are ok operations of each function: create, set, cas, read, sync-read and final-read; or,
+    where the run says what its clients set out to do, of each of these (of delete, too). During
+    each kind of fault that took effect, or of these each that the scenario names (`require:
+    {served: […]}`), a write and a sync read were called that are ok. Of drawn faults: during any,
+    and during each kind that the scenario demands or that took effect three times.
+
+    Meaning: An ensemble that does nothing breaks no promise.
+    Case: something that has to be there: operations of each function, and writes and reads during
+    each kind of fault
+    Source: Jepsen, checker `stats`
+    """,
     kind=Kind.GROUND,
-    rule="Some of the faults that were asked for took effect, and each kind that the scenario "
-    "demands. There are ok operations of each function: create, set, cas, read, sync-read and "
-    "final-read; or, where the run says what its clients set out to do, of each of these (of "
-    "delete, too). During each kind of fault that took effect, or of these each that the scenario "
-    "names (`require: {served: […]}`), a write and a sync read were called that are ok. Of drawn "
-    "faults: during any, and during each kind that the scenario demands or that took effect three "
-    "times.",
-    meaning="An ensemble that does nothing breaks no promise.",
-    case="something that has to be there: operations of each function, and writes and reads during "
-    "each kind of fault",
-    source="Jepsen, checker `stats`",
     needs=(_TABLE,),
 )
-WRITES: Final = CatalogueEntry(
-    id="Z2",
-    name=linearizable.NAME,
-    title="No order of the writes on a znode explains every answer",
+WRITES: Final = CatalogueEntry.of(
+    """Z2 nonlinearizable-write: No order of the writes on a znode explains every answer.
+
+    Creates, sets, conditional sets and deletes that were acknowledged or refused, and final reads,
+    each at one moment between its call and its return, are compared with what a znode does when it
+    is undisturbed (history/models.py): by the moments at which its states appear, each made once,
+    with one value. Any read found a state that had been made by its return. Crashed writes took
+    effect at any moment after their call, or never; a refusal that a crashed write which no answer
+    shows can explain is left out.
+
+    Meaning: ZooKeeper broke its promise for writes: a change was lost, made twice, or undone, a
+    condition did not hold, or a read showed what was never committed.
+    Case: an answer that names a state, or a refusal
+    Source: ZooKeeper Internals, Consistency Guarantees: writes are linearizable,
+    https://zookeeper.apache.org/doc/current/zookeeperInternals.html#sc_consistency; Programmer's
+    Guide, Reliability,
+    https://zookeeper.apache.org/doc/current/zookeeperProgrammers.html#ch_zkGuarantees; Herlihy,
+    Wing 1990
+    """,
     kind=Kind.ANOMALY,
-    rule="Creates, sets, conditional sets and deletes that were acknowledged or refused, and final "
-    "reads, each at one moment between its call and its return, are compared with what a znode "
-    "does when it is undisturbed (history/models.py): by the moments at which its states appear, "
-    "each made once, with one value. Any read found a state that had been made by its return. "
-    "Crashed writes took effect at any moment after their call, or never; a refusal that a crashed "
-    "write which no answer shows can explain is left out.",
-    meaning="ZooKeeper broke its promise for writes: a change was lost, made twice, or undone, a "
-    "condition did not hold, or a read showed what was never committed.",
     nearness=Nearness.CLIENT,
-    case="an answer that names a state, or a refusal",
-    source=f"ZooKeeper Internals, Consistency Guarantees: writes are linearizable, {_INTERNALS}; "
-    f"Programmer's Guide, Reliability, {_GUIDE}; Herlihy, Wing 1990",
     rests_on=(WHOLE.name,),
     needs=(_TABLE,),
 )
-LOST: Final = CatalogueEntry(
-    id="Z3",
-    name=lost_writes.NAME,
-    title="A write that was acknowledged is gone",
+LOST: Final = CatalogueEntry.of(
+    """Z3 lost-acknowledged-write: A write that was acknowledged is gone.
+
+    A change had returned before a final read was called, and what that read found cannot come after
+    it: an earlier version or life; the same version with another value; no znode, or a later life,
+    where no delete can have ended the life; the life that a delete ended.
+
+    Meaning: Data that clients were told is safe is lost. The proof names the write, and the read on
+    each server that lacks it.
+    Case: an acknowledged change before a final read of its znode
+    Source: ZooKeeper Programmer's Guide, Consistency Guarantees, Reliability,
+    https://zookeeper.apache.org/doc/current/zookeeperProgrammers.html#ch_zkGuarantees
+    """,
     kind=Kind.ANOMALY,
-    rule="A change had returned before a final read was called, and what that read found cannot "
-    "come after it: an earlier version or life; the same version with another value; no znode, or "
-    "a later life, where no delete can have ended the life; the life that a delete ended.",
-    meaning="Data that clients were told is safe is lost. The proof names the write, and the read "
-    "on each server that lacks it.",
     nearness=Nearness.RECORD,
-    case="an acknowledged change before a final read of its znode",
-    source=f"ZooKeeper Programmer's Guide, Consistency Guarantees, Reliability, {_GUIDE}",
     rests_on=(WHOLE.name,),
     needs=(_TABLE,),
 )
-STALE: Final = CatalogueEntry(
-    id="Z4",
-    name=stale_reads.NAME,
-    title="A read behind a sync showed what was no longer there",
+STALE: Final = CatalogueEntry.of(
+    """Z4 stale-sync-read: A read behind a sync showed what was no longer there.
+
+    The next state of the znode had appeared before the sync read was called, by the latest moments
+    that the writes, refusals and all reads leave; of a read that found nothing, a life had begun
+    before its call and ended after its return.
+
+    Meaning: A server that does not know that it is no longer the leader answered the sync.
+    Allowed if: a fault was in effect during the read, or up to 10 s before it: two servers may then
+    take themselves for the leader
+    Case: a sync read, on a znode whose writes fit an order
+    Source: ZooKeeper Internals, Consistency Guarantees: a sync is "not currently a quorum
+    operation", https://zookeeper.apache.org/doc/current/zookeeperInternals.html#sc_consistency;
+    https://issues.apache.org/jira/browse/ZOOKEEPER-1675
+    """,
     kind=Kind.ANOMALY,
-    rule="The next state of the znode had appeared before the sync read was called, by the latest "
-    "moments that the writes, refusals and all reads leave; of a read that found nothing, a life "
-    "had begun before its call and ended after its return.",
-    meaning="A server that does not know that it is no longer the leader answered the sync.",
     nearness=Nearness.CLIENT,
-    case="a sync read, on a znode whose writes fit an order",
-    source='ZooKeeper Internals, Consistency Guarantees: a sync is "not currently a quorum '
-    f'operation", {_INTERNALS}; https://issues.apache.org/jira/browse/ZOOKEEPER-1675',
-    strength=Strength.ALLOWED_IF,
-    allowed_if="a fault was in effect during the read, or up to 10 s before it: two servers may "
-    "then take themselves for the leader",
     rests_on=(WHOLE.name,),
     needs=(_TABLE,),
 )
-WENT_BACK: Final = CatalogueEntry(
-    id="Z5",
-    name=sessions.NAME,
-    title="A session was shown an older view than before",
+WENT_BACK: Final = CatalogueEntry.of(
+    """Z5 nonmonotonic-session: A session was shown an older view than before.
+
+    Of one session, in the order in which it queued them: a read, plain or behind a sync, found a
+    state of its znode after which another change of that znode is known, with a zxid up to one that
+    the session had been told of; or it found nothing, although the session had been told of a life
+    on which a write was acknowledged that was called later.
+
+    Meaning: A client that changed servers lost sight of its own writes, or of what it had read.
+    Case: an ok read of a session that had been told of a change
+    Source: ZooKeeper Programmer's Guide, Consistency Guarantees, Single System Image,
+    https://zookeeper.apache.org/doc/current/zookeeperProgrammers.html#ch_zkGuarantees
+    """,
     kind=Kind.ANOMALY,
-    rule="Of one session, in the order in which it queued them: a read, plain or behind a sync, "
-    "found a state of its znode after which another change of that znode is known, with a zxid up "
-    "to one that the session had been told of; or it found nothing, although the session had been "
-    "told of a life on which a write was acknowledged that was called later.",
-    meaning="A client that changed servers lost sight of its own writes, or of what it had read.",
     nearness=Nearness.CLIENT,
-    case="an ok read of a session that had been told of a change",
-    source=f"ZooKeeper Programmer's Guide, Consistency Guarantees, Single System Image, {_GUIDE}",
     rests_on=(WHOLE.name,),
     needs=(_TABLE,),
 )
-ORDER: Final = CatalogueEntry(
-    id="Z6",
-    name=zxids.NAME,
-    title="A zxid was given twice, or went back",
+ORDER: Final = CatalogueEntry.of(
+    """Z6 nonmonotonic-zxid: A zxid was given twice, or went back.
+
+    An acknowledged change has a zxid up to one that was told by an answer that had returned before
+    its call, or by an answer to what its own session had queued earlier; or two answers with one
+    zxid tell of different changes, or two operations of having made it.
+
+    Meaning: The ensemble has forgotten how far it was: it began an epoch anew, or continued one
+    from an earlier place, as when a majority loses its disks. What it gave the greater zxids to is
+    likely to be lost. The proof names both answers, their zxids and their epochs.
+    Case: an answer with a zxid
+    Source: ZooKeeper Programmer's Guide, Time in ZooKeeper: each change has a unique zxid, and the
+    smaller one happened before,
+    https://zookeeper.apache.org/doc/current/zookeeperProgrammers.html#sc_timeInZk; Consistency
+    Guarantees, Sequential Consistency,
+    https://zookeeper.apache.org/doc/current/zookeeperProgrammers.html#ch_zkGuarantees
+    """,
     kind=Kind.ANOMALY,
-    rule="An acknowledged change has a zxid up to one that was told by an answer that had returned "
-    "before its call, or by an answer to what its own session had queued earlier; or two answers "
-    "with one zxid tell of different changes, or two operations of having made it.",
-    meaning="The ensemble has forgotten how far it was: it began an epoch anew, or continued one "
-    "from an earlier place, as when a majority loses its disks. What it gave the greater zxids to "
-    "is likely to be lost. The proof names both answers, their zxids and their epochs.",
     nearness=Nearness.CLIENT,
-    case="an answer with a zxid",
-    source="ZooKeeper Programmer's Guide, Time in ZooKeeper: each change has a unique zxid, and "
-    f"the smaller one happened before, {_TIME}; Consistency Guarantees, Sequential Consistency, "
-    f"{_GUIDE}",
     rests_on=(WHOLE.name,),
     needs=(_TABLE,),
 )

@@ -1,22 +1,6 @@
 """Comparison of the disks of an ensemble's servers, once all of them have stopped.
 
-- *divergent-transaction*: two logs hold different transactions of one zxid. A zxid has the epoch of
-  its leader in its upper half, and a leader proposes each zxid once. So no election explains that,
-  whatever was committed.
-- *divergent-tree*: servers that took over the state of the newest epoch's leader would restore
-  different trees. In one epoch each server has a beginning of what its leader proposed, and one may
-  have more of it than another. So they are compared up to the least of their ends: a path that a
-  later transaction of any of them touches is left out, with its parent, whose counters it changes.
-  Servers of an earlier epoch never heard of the end of the run, and say nothing. `/zookeeper/` is
-  left out, as ZooKeeper's own digest of a tree does: there, servers write on their own.
-- *orphan-ephemeral*: an ephemeral znode whose session is not open in the state of the same server.
-  A session and its ephemeral znodes end in one transaction, so a session that ended with some is a
-  case, too.
-
 Disks do not show what servers held in memory alone: the final reads of clients see that.
-
-Source: Junqueira, Reed, Serafini 2011 (Zab: primary integrity, total order); ZooKeeper Programmer's
-Guide, Ephemeral Nodes; `org.apache.zookeeper.server.DigestCalculator`.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -38,9 +22,70 @@ from checkers.table_check import TableCheck
 
 __all__ = ["CHECKS", "divergent_transactions", "divergent_trees", "orphan_ephemerals"]
 
-TRANSACTION: Final = "divergent-transaction"
-TREE: Final = "divergent-tree"
-ORPHAN: Final = "orphan-ephemeral"
+_ALLOWED: Final = "the run put an old copy of a disk into its place, or changed a bit on a disk"
+
+TRANSACTION_ENTRY: Final = CatalogueEntry.of(
+    """Z7 divergent-transaction: Servers logged different transactions of one zxid.
+
+    The transaction logs hold two transactions of one zxid that differ in their session, request,
+    time, type or content.
+
+    A zxid has the epoch of its leader in its upper half, and a leader proposes each zxid once. So
+    no election explains that, whatever was committed.
+
+    Meaning: Two leaders led one epoch, or one forgot what it had proposed: the servers do not agree
+    on the order of changes.
+    Case: a zxid in the logs of two servers
+    Source: Junqueira, Reed, Serafini 2011 (Zab: primary integrity, total order)
+    """,
+    nearness=Nearness.LOG,
+    strength=Strength.ALLOWED_IF,
+    allowed_if=_ALLOWED,
+    needs=("transaction_log",),
+)
+TRANSACTION: Final = TRANSACTION_ENTRY.name
+TREE_ENTRY: Final = CatalogueEntry.of(
+    """Z8 divergent-tree: Servers have different trees.
+
+    Of the servers whose current epoch is the newest, two would restore a znode with different data,
+    permissions, versions, zxids, times or owners, or only one would restore it; up to the last
+    transaction that all of them have, and without what lies below /zookeeper.
+
+    In one epoch each server has a beginning of what its leader proposed, and one may have more of
+    it than another. So they are compared up to the least of their ends: a path that a later
+    transaction of any of them touches is left out, with its parent, whose counters it changes.
+    Servers of an earlier epoch never heard of the end of the run, and say nothing. `/zookeeper/` is
+    left out, as ZooKeeper's own digest of a tree does: there, servers write on their own.
+
+    Meaning: Clients are shown one state or another, by the server that they use, and for good: no
+    later transaction makes the trees equal.
+    Case: a path that is compared
+    Source: ZooKeeper Internals, Consistency Guarantees;
+    `org.apache.zookeeper.server.DigestCalculator`
+    """,
+    nearness=Nearness.LOG,
+    strength=Strength.ALLOWED_IF,
+    allowed_if=_ALLOWED,
+    needs=("server_disks", "transaction_log", "znodes"),
+)
+TREE: Final = TREE_ENTRY.name
+ORPHAN_ENTRY: Final = CatalogueEntry.of(
+    """Z9 orphan-ephemeral: An ephemeral znode outlived its session.
+
+    A server would restore an ephemeral znode, and its session is not among those that it would
+    restore as open.
+
+    A session and its ephemeral znodes end in one transaction, so a session that ended with some is
+    a case, too.
+
+    Meaning: A lock or a membership is kept for a client that is gone.
+    Case: an ephemeral znode on a server, or a session with some whose end it logged
+    Source: ZooKeeper Programmer's Guide, Ephemeral Nodes; ZOOKEEPER-2355
+    """,
+    nearness=Nearness.LOG,
+    needs=("znodes", "transaction_log"),
+)
+ORPHAN: Final = ORPHAN_ENTRY.name
 
 _ENSEMBLE: Final = "ensemble"
 """The key of what concerns all servers."""
@@ -254,63 +299,19 @@ def _orphan(row: _Row) -> Proof | None:
     )
 
 
-_ALLOWED: Final = "the run put an old copy of a disk into its place, or changed a bit on a disk"
-
 CHECKS: Final = (
     TableCheck(
-        entry=CatalogueEntry(
-            id="Z7",
-            name=TRANSACTION,
-            title="Servers logged different transactions of one zxid",
-            rule="The transaction logs hold two transactions of one zxid that differ in their "
-            "session, request, time, type or content.",
-            meaning="Two leaders led one epoch, or one forgot what it had proposed: the servers "
-            "do not agree on the order of changes.",
-            nearness=Nearness.LOG,
-            case="a zxid in the logs of two servers",
-            source="Junqueira, Reed, Serafini: Zab, 2011",
-            strength=Strength.ALLOWED_IF,
-            allowed_if=_ALLOWED,
-            needs=("transaction_log",),
-        ),
+        entry=TRANSACTION_ENTRY,
         kernel=divergent_transactions,
         tables=("transaction_log", "faults"),
     ),
     TableCheck(
-        entry=CatalogueEntry(
-            id="Z8",
-            name=TREE,
-            title="Servers have different trees",
-            rule="Of the servers whose current epoch is the newest, two would restore a znode "
-            "with different data, permissions, versions, zxids, times or owners, or only one "
-            "would restore it; up to the last transaction that all of them have, and without "
-            "what lies below /zookeeper.",
-            meaning="Clients are shown one state or another, by the server that they use, and "
-            "for good: no later transaction makes the trees equal.",
-            nearness=Nearness.LOG,
-            case="a path that is compared",
-            source="ZooKeeper Internals, Consistency Guarantees; "
-            "`org.apache.zookeeper.server.DigestCalculator`",
-            strength=Strength.ALLOWED_IF,
-            allowed_if=_ALLOWED,
-            needs=("server_disks", "transaction_log", "znodes"),
-        ),
+        entry=TREE_ENTRY,
         kernel=divergent_trees,
         tables=("server_disks", "transaction_log", "znodes", "faults"),
     ),
     TableCheck(
-        entry=CatalogueEntry(
-            id="Z9",
-            name=ORPHAN,
-            title="An ephemeral znode outlived its session",
-            rule="A server would restore an ephemeral znode, and its session is not among those "
-            "that it would restore as open.",
-            meaning="A lock or a membership is kept for a client that is gone.",
-            nearness=Nearness.LOG,
-            case="an ephemeral znode on a server, or a session with some whose end it logged",
-            source="ZooKeeper Programmer's Guide, Ephemeral Nodes; ZOOKEEPER-2355",
-            needs=("znodes", "transaction_log"),
-        ),
+        entry=ORPHAN_ENTRY,
         kernel=orphan_ephemerals,
         tables=("znodes", "transaction_log"),
     ),

@@ -3,9 +3,11 @@
 import re
 from pathlib import Path
 
+import pytest
+
 import checkers
 from checkers.anomalies_page import anomalies_list, anomalies_page
-from checkers.catalogue import CATALOGUE, Kind, Strength, asked, entry_of, names_of
+from checkers.catalogue import CATALOGUE, CatalogueEntry, Kind, Strength, asked, entry_of, names_of
 from history.schema import TABLES
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -23,13 +25,62 @@ def test_every_module_that_says_what_it_checks_is_in_the_catalogue() -> None:
     folder = Path(checkers.__file__).parent
     saying = [path for path in folder.rglob("*.py") if "\nCHECKS: Final" in path.read_text()]
     assert {len(path.relative_to(folder).parts) for path in saying} == {2}
-    said = [one for path in saying for one in re.findall(r' id="(\w+)"', path.read_text())]
-    assert set(said) <= {entry.id for entry in CATALOGUE}
+    heads = re.compile(r'^ *(?:""")?([A-Z]\d+[a-z]?) ([a-z0-9-]+): ', re.MULTILINE)
+    said = {one for path in saying for one in heads.findall(path.read_text())}
+    assert len(said) > len(saying)
+    assert said <= {(entry.id, entry.name) for entry in CATALOGUE}
 
 
 def test_names_and_ids_are_unique() -> None:
     assert len({entry.name for entry in CATALOGUE}) == len(CATALOGUE)
     assert len({entry.id for entry in CATALOGUE}) == len(CATALOGUE)
+
+
+TEXT = """D99 gone: A record
+    is gone.
+
+    It is not there
+    where it was.
+
+    Sound because it was there.
+
+    Meaning: Nobody reads it.
+    Case: a record
+    Source: KIP-1; KIP-2
+    """
+
+
+def test_an_entry_is_told_by_one_text() -> None:
+    entry = CatalogueEntry.of(TEXT, needs=("records",))
+    assert (entry.id, entry.name, entry.title) == ("D99", "gone", "A record is gone")
+    assert entry.rule == "It is not there where it was."
+    assert (entry.meaning, entry.case, entry.source) == (
+        "Nobody reads it.",
+        "a record",
+        "KIP-1; KIP-2",
+    )
+    assert (entry.strength, entry.needs) == (Strength.NEVER, ("records",))
+
+
+def test_what_a_text_allows_is_its_strength() -> None:
+    entry = CatalogueEntry.of(TEXT.replace("Case:", "Allowed if: it was\n    deleted\n    Case:"))
+    assert (entry.strength, entry.allowed_if) == (Strength.ALLOWED_IF, "it was deleted")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(None, id="no text"),
+        pytest.param(TEXT.replace("D99 gone: ", ""), id="no id"),
+        pytest.param(TEXT.split("\n\n", maxsplit=1)[0], id="a head alone"),
+        pytest.param(TEXT.replace("Case: ", "Cases: "), id="a label is not there"),
+        pytest.param(TEXT.replace("Case: ", "Source: a book\n    Case: "), id="a label twice"),
+        pytest.param(TEXT.replace("Meaning: ", "It is so. \n    Meaning: "), id="a longer end"),
+    ],
+)
+def test_a_text_that_tells_no_entry_is_refused(text: str | None) -> None:
+    with pytest.raises(ValueError, match="no entry of the catalogue"):
+        CatalogueEntry.of(text)
 
 
 def test_a_check_rests_on_assumptions_only() -> None:
