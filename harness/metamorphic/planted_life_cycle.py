@@ -25,7 +25,8 @@ def _fencings(run: CopiedRun) -> list[Row]:
     """Return the records by which a controller fenced a broker that was silent for some time.
 
     A broker that comes back soon is fenced as it registers, and one that leaves asks for it. Behind
-    those at the end of the log nothing shows that the controller lived on.
+    those at the end of the log nothing shows that the controller lived on. Whose last heartbeat was
+    not answered may have been heard at any time.
     """
     if on_zookeeper(run):
         return []
@@ -35,17 +36,31 @@ def _fencings(run: CopiedRun) -> list[Row]:
     for row in (*records_of(run, "RegisterBrokerRecord", "UnfenceBrokerRecord"), *changes):
         if row["type"] == "RegisterBrokerRecord" or row["fenced"] is False:
             back_ms[row["broker_id"]].append(row["timestamp_ms"])
+    heard = _last_answered(run)
     end_ms = max((row["timestamp_ms"] for row in rows_of(run, "metadata_log")), default=0)
     return [
         row
         for row in changes
         if row["fenced"] is True
         and row["timestamp_ms"] + _LONG_MS < end_ms
-        and row["broker_epoch"] not in left
+        and row["broker_epoch"] in heard - left
         and not any(
             0 <= time_ms - row["timestamp_ms"] < _SOON_MS for time_ms in back_ms[row["broker_id"]]
         )
     ]
+
+
+def _last_answered(run: CopiedRun) -> set[int]:
+    """Return the broker epochs whose last heartbeats were answered."""
+    answers, last = set(), {}
+    for row in sorted(rows_of(run, "wire"), key=lambda one: one["time_ns"]):
+        if row["api"] == "BrokerHeartbeat":
+            place = row["connection"], row["correlation_id"]
+            if row["direction"] == "request":
+                last[row["broker_epoch"]] = place
+            else:
+                answers.add(place)
+    return {epoch for epoch, place in last.items() if place in answers}
 
 
 def fencing_undone(run: CopiedRun, draw: Random) -> bool:
