@@ -6,8 +6,9 @@ from itertools import pairwise
 from random import Random
 from typing import Any, Final
 
+from checkers.control_plane.lost_metadata_write import written_value
 from harness.metamorphic.copied_run import CopiedRun
-from harness.metamorphic.planted_rows import Row, change_one, edited, is_same, on_zookeeper
+from harness.metamorphic.planted_rows import Row, change_one, edited, is_same, on_zookeeper, rows_of
 
 __all__ = [
     "change_log",
@@ -136,7 +137,12 @@ def member_put_out(run: CopiedRun, draw: Random) -> bool:
     def is_fit(row: Row) -> bool:
         isr = row["isr"] or ()
         own = row["type"] == _CHANGE and row["leader"] in isr and len(isr) > 1
-        return own and (row["topic_id"], row["partition"], tuple(isr)) not in asked
+        # Controllers on ZooKeeper write down no reasons.
+        return (
+            own
+            and not on_zookeeper(run)
+            and (row["topic_id"], row["partition"], tuple(isr)) not in asked
+        )
 
     return change_log(run, draw, is_fit, lambda row: {"isr": [row["leader"]]})
 
@@ -212,9 +218,11 @@ def removal_undone(run: CopiedRun, draw: Random) -> bool:
     """The deletion of a topic was acknowledged, and the topic lives on in the log."""
     written = _acknowledged(run, "delete-topic")
     names = {row["topic_id"]: row["topic"] for row in records_of(run, "TopicRecord")}
+    # On ZooKeeper the topic itself goes later.
+    removal = "TopicDeletionRecord" if on_zookeeper(run) else "RemoveTopicRecord"
     rows = [
         row
-        for row in records_of(run, "RemoveTopicRecord")
+        for row in records_of(run, removal)
         if (row["topic"] or names.get(row["topic_id"])) in written
     ]
     return change_record(run, draw, rows, _emptied)
@@ -222,16 +230,23 @@ def removal_undone(run: CopiedRun, draw: Random) -> bool:
 
 def creation_undone(run: CopiedRun, draw: Random) -> bool:
     """A topic's setting was acknowledged, and the log never had it."""
-    written = _acknowledged(run, "alter-config")
+    written = {
+        (row["topic"], written_value(row))
+        for row in rows_of(run, "metadata_writes")
+        if (row["f"], row["outcome"]) == ("alter-config", "ok")
+    }
     rows = [
-        row for row in records_of(run, "ConfigRecord") if row["value"] and row["topic"] in written
+        row for row in records_of(run, "ConfigRecord") if (row["topic"], row["value"]) in written
     ]
     return change_record(run, draw, rows, _emptied)
 
 
 def _acknowledged(run: CopiedRun, f: str) -> set[str]:
-    rows: list[Row] = run.table("metadata_writes").to_pylist() if run.has("metadata_writes") else []
-    return {row["topic"] for row in rows if (row["f"], row["outcome"]) == (f, "ok")}
+    return {
+        row["topic"]
+        for row in rows_of(run, "metadata_writes")
+        if (row["f"], row["outcome"]) == (f, "ok")
+    }
 
 
 def term_back(run: CopiedRun, draw: Random) -> bool:

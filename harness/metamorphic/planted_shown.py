@@ -7,7 +7,8 @@ from typing import Final
 
 import numpy as np
 
-from checkers.quiet import quiet
+from checkers.quiet import long_waits, quiet
+from checkers.sources import source_of
 from harness.metamorphic.copied_run import CopiedRun
 from harness.metamorphic.planted_rows import FAR, Row, change_one, change_shown, rows_of
 
@@ -95,7 +96,7 @@ def _promised(run: CopiedRun) -> Callable[[int, int], bool]:
     A run that promises no age of metadata is told how old they were, and accused of nothing.
     """
     promises = run.manifest.promises
-    calm = quiet(run.table("faults"))
+    calm = quiet(run.table("faults"), long_waits(source_of(run.table("wire"))))
     settle_ns = int(promises.metadata_settle_ms * _MS)
     ages = (promises.metadata_age_max_ms, promises.metadata_settled_age_max_ms)
     always_ns, settled_ns = (2**62 if age is None else int(age * _MS) for age in ages)
