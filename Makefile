@@ -11,7 +11,6 @@ WORKERS ?= 2
 # clusters run one after the other: side by side they starve each other. They wait most of the time,
 # and what needs none runs meanwhile, and gives way to them. Its output is shown when it has ended.
 BESIDE := $(BIN)/pytest -q -n $(WORKERS) --dist worksteal
-BESIDE_SAID := build/beside.log
 
 # Without bytecode each worker compiles every test anew, and each process of a cluster all of ours.
 unexport PYTHONDONTWRITEBYTECODE
@@ -23,17 +22,10 @@ run: $(READY)
 	$(BIN)/fencepost run scenarios/nightly/smoke.yaml --cluster auto
 
 test: check
-	@# All parts in any case: what fails in one must not hide the others. A shell would have what it
-	@# starts in the background ignore SIGINT, which tests of ours send to what they start.
-	@mkdir -p $(dir $(BESIDE_SAID))
+	@# Both parts in any case: what fails in the first must not hide the second.
 	code=0; \
-	nice -n 10 env --default-signal=INT $(BESIDE) -m "not (kafka or alone)" > $(BESIDE_SAID) 2>&1 & \
-	beside=$$!; \
-	$(BIN)/pytest -q -m "kafka and not alone" || code=$$?; \
-	wait $$beside || code=$$?; \
-	cat $(BESIDE_SAID); \
-	$(BIN)/pytest -q -m alone || code=$$?; \
-	exit $$code
+	$(BESIDE) -m "not (spark or kafka or alone)" || code=$$?; \
+	$(BIN)/pytest -q -m "spark or kafka or alone" && exit $$code
 
 quick: $(READY)
 	$(BESIDE) --hypothesis-profile=quick -m "not (spark or kafka or alone or slow)"

@@ -191,5 +191,5 @@ def watermark_ahead(run: CopiedRun, draw: Random) -> bool:
 
 
 def metadata_watermark_ahead(run: CopiedRun, draw: Random) -> bool:
-    """A follower of the metadata log was told a high watermark that is one record too high."""
-    return _watermark_raised(run, draw, 1, to_clients=False)
+    """A follower of the metadata log was told a high watermark that lies beyond the log."""
+    return _watermark_raised(run, draw, FAR, to_clients=False)
