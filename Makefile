@@ -8,8 +8,7 @@ COMPILED := .venv-compiled
 READY := $(VENV)/.ready
 WORKERS ?= 2
 # Tests of one module share what they start, so each worker gets whole stretches of them. Real
-# clusters run one after the other: side by side they starve each other. They wait most of the time,
-# and what needs none runs meanwhile, and gives way to them. Its output is shown when it has ended.
+# clusters and Spark run one after the other: side by side they starve each other.
 BESIDE := $(BIN)/pytest -q -n $(WORKERS) --dist worksteal
 
 # Without bytecode each worker compiles every test anew, and each process of a cluster all of ours.
