@@ -14,8 +14,8 @@ A broker shows values as it has parsed them: numbers are compared as such, and o
 case, nor blanks, nor the order in a list counts. A setting that the log has and the broker does not
 show proves nothing: its release may not know that one.
 
-What a broker showed of a living topic after the end of the log is not judged. How old settings are
-is asked by `stale-read-after-write`.
+Not judged is what a broker showed of a living topic after the end of the log. The age of settings
+is the question of `stale-read-after-write`.
 
 Meaning: A broker keeps, deletes or acknowledges records by a setting that its topic was never
 given, and other brokers do not know of it.

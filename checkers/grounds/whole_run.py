@@ -12,8 +12,8 @@ is empty. Transactions do not contradict themselves, their sends, or the offsets
 Rows are numbered and ordered as their schemas say, nothing ends before it began, nothing is older
 than the run, and no record was sent or read after its end.
 
-What is found in a table that does not fit the others, or whose rows are not in the order that its
-schema states, is not believed: the checks that need it are unknown, and so is the run.
+A table that does not fit the others, or whose rows are not in the order that its schema states, is
+not believed: the checks that need it are unknown, and so is the run.
 
 Asked of what a run that came to its end always has. Sums alone are compared here, and whether each
 value on a disk was sent at all; the checks of keys and of replicas compare each record with its

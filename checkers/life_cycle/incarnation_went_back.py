@@ -15,8 +15,8 @@ the request arrives when the session of that one is over, or before it has one. 
 registration says how old it is. The tape tells: the request that was accepted later had arrived at
 the proxy earlier than the one that had been accepted before it.
 
-One that comes from the past takes nobody's place rightfully. Where the log shows an id going to and
-fro and the tape lacks the answer that tells which request was accepted, the incarnation whose
+An incarnation from the past is not the rightful holder of an id. Where the log shows an id going to
+and fro and the tape lacks the answer that tells which request was accepted, the incarnation whose
 requests had all been sent before is the one named; without a tape it is the one that comes again.
 
 Exact: the log of record has the registrations in the order in which they were decided, and a

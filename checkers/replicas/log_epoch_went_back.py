@@ -27,6 +27,7 @@ from checkers.entry import CatalogueEntry, Nearness
 from checkers.facts import Judged, Tables
 from checkers.metadata.view import MetadataView, counted
 from checkers.proof import Proof
+from checkers.replicas.replica_logs import group_begins
 from checkers.slices import Split
 from checkers.sources import streamed
 from checkers.table_check import TableCheck
@@ -39,7 +40,8 @@ ENTRY: Final = CatalogueEntry.of(
     needs=("replica_records",),
 )
 NAME: Final = ENTRY.name
-_COLUMNS: Final = ("key", "node", "offset", "leader_epoch")
+_LOG: Final = ("key", "node")
+_COLUMNS: Final = (*_LOG, "offset", "leader_epoch")
 
 _Row = Mapping[str, Any]
 
@@ -48,53 +50,33 @@ def log_epochs_that_went_back(tables: Tables, seen: MetadataView) -> Judged:
     """Judge each log of a bucket. Reads `replica_records`, which has the order of the logs."""
     del seen
     found: dict[str, dict[str, Proof | None]] = {}
-    last: _Row | None = None
+    last: pa.Table | None = None
     for batch in streamed(tables, "replica_records")(_COLUMNS):
         rows = pa.Table.from_batches([batch.filter(pc.field("leader_epoch") >= 0)])
+        rows = rows if last is None else pa.concat_tables([last, rows])
         epochs = rows["leader_epoch"].to_numpy()
-        begins = np.flatnonzero(_begins(rows))
-        fallen = np.flatnonzero(epochs[1:] < epochs[:-1]) + 1
+        begins = np.flatnonzero(group_begins(rows, _LOG))
+        fallen = np.setdiff1d(np.flatnonzero(epochs[1:] < epochs[:-1]) + 1, begins)
         for first in rows.take(pa.array(begins)).to_pylist():
             found.setdefault(first["key"], {}).setdefault(first["node"], None)
-        for behind in np.setdiff1d(fallen, begins):
-            before, one = rows.slice(int(behind) - 1, 2).to_pylist()
-            _note(found, before, one)
-        if len(rows):
-            if last is not None:
-                _compare(found, last, rows.slice(0, 1).to_pylist()[0])
-            last = rows.slice(len(rows) - 1).to_pylist()[0]
+        for place in fallen.tolist():
+            before, behind = rows.slice(place - 1, 2).to_pylist()
+            logs = found[behind["key"]]
+            logs[behind["node"]] = logs[behind["node"]] or _proof(before, behind)
+        last = rows.slice(max(0, len(rows) - 1))
     for key in sorted(found):
         yield key, counted(NAME, key, found[key].values())
 
 
-def _begins(rows: pa.Table) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    """Return which rows are the first of their log."""
-    begins = np.zeros(len(rows), dtype=np.bool_)
-    begins[:1] = True
-    for name in ("key", "node"):
-        numbers = rows[name].combine_chunks().dictionary_encode().indices.to_numpy()
-        begins[1:] |= numbers[1:] != numbers[:-1]
-    return begins
-
-
-def _compare(found: dict[str, dict[str, Proof | None]], before: _Row, one: _Row) -> None:
-    """Compare the last record of a batch of rows with the first one of the next."""
-    is_same = (before["key"], before["node"]) == (one["key"], one["node"])
-    if is_same and one["leader_epoch"] < before["leader_epoch"]:
-        _note(found, before, one)
-
-
-def _note(found: dict[str, dict[str, Proof | None]], before: _Row, one: _Row) -> None:
-    logs = found.setdefault(one["key"], {})
-    if logs.get(one["node"]) is None:
-        logs[one["node"]] = Proof.of(
-            "the log of {node} has a record in leader epoch {epoch} at {offset}, and behind it, at "
-            "{behind}, one in leader epoch {epoch_behind}",
-            offsets={"offset": before["offset"], "behind": one["offset"]},
-            node=one["node"],
-            epoch=before["leader_epoch"],
-            epoch_behind=one["leader_epoch"],
-        )
+def _proof(before: _Row, behind: _Row) -> Proof:
+    return Proof.of(
+        "the log of {node} has a record in leader epoch {epoch} at {offset}, and behind it, at "
+        "{behind}, one in leader epoch {epoch_behind}",
+        offsets={"offset": before["offset"], "behind": behind["offset"]},
+        node=behind["node"],
+        epoch=before["leader_epoch"],
+        epoch_behind=behind["leader_epoch"],
+    )
 
 
 CHECKS: Final = (

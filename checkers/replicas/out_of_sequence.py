@@ -30,12 +30,12 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from checkers.entry import CatalogueEntry, Nearness
 from checkers.facts import Judged, Tables
 from checkers.metadata.view import MetadataView, counted
 from checkers.proof import Proof
+from checkers.replicas.replica_logs import group_begins
 from checkers.slices import Split
 from checkers.sources import Source, streamed
 from checkers.table_check import TableCheck
@@ -85,7 +85,7 @@ def _stretches(records: Source) -> Iterator[tuple[_Row, _Row, tuple[_Row, _Row] 
         )
         rows = pa.Table.from_batches([batch.filter(ours)])
         rows = rows.sort_by([(name, "ascending") for name in (*_PAIR, "offset")])
-        begins = _begins(rows)
+        begins = group_begins(rows, _PAIR)
         value = rows["value"].to_numpy()
         wrong = np.flatnonzero((value[1:] <= value[:-1]) & ~begins[1:]) + 1
         bounds = [*np.flatnonzero(begins).tolist(), len(rows)]
@@ -96,19 +96,6 @@ def _stretches(records: Source) -> Iterator[tuple[_Row, _Row, tuple[_Row, _Row] 
                 places += [int(wrong[at]) - 1, int(wrong[at])]
             first, final, *step = rows.take(pa.array(places)).to_pylist()
             yield first, final, (step[0], step[1]) if step else None
-
-
-def _begins(rows: pa.Table) -> NDArray[np.bool_]:
-    """Return which rows are the first of their pair."""
-    begins = np.zeros(len(rows), dtype=np.bool_)
-    begins[:1] = True
-    for name in _PAIR:
-        column = rows[name].combine_chunks()
-        if pa.types.is_string(column.type):
-            column = column.dictionary_encode().indices
-        numbers = column.to_numpy()
-        begins[1:] |= numbers[1:] != numbers[:-1]
-    return begins
 
 
 def _proof(before: _Row, behind: _Row) -> Proof:

@@ -1,6 +1,6 @@
 """The replicas of a key as they lay on the disks: `replicas` and `replica_records` as arrays."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-__all__ = ["NO_VALUE", "UNCLEAN", "ReplicaLog", "keys_of", "replica_logs"]
+__all__ = ["NO_VALUE", "UNCLEAN", "ReplicaLog", "group_begins", "keys_of", "replica_logs"]
 
 NO_VALUE: Final = int(np.iinfo(np.int64).min)
 """The value of a record that no send of ours wrote: a marker or a stranger's record."""
@@ -57,6 +57,19 @@ class ReplicaLog:
 def keys_of(*tables: pa.Table) -> list[str]:
     """Return the keys that any of these tables has rows of, sorted."""
     return sorted({key for table in tables for key in pc.unique(table["key"]).to_pylist()})
+
+
+def group_begins(rows: pa.Table, by: Sequence[str]) -> NDArray[np.bool_]:
+    """Return which rows begin a group: they differ in one of these columns from the row before."""
+    begins = np.zeros(len(rows), dtype=np.bool_)
+    begins[:1] = True
+    for name in by:
+        column = rows[name].combine_chunks()
+        if pa.types.is_string(column.type):
+            column = column.dictionary_encode().indices
+        numbers = column.to_numpy()
+        begins[1:] |= numbers[1:] != numbers[:-1]
+    return begins
 
 
 def replica_logs(key: str, replicas: pa.Table, replica_records: pa.Table) -> list[ReplicaLog]:

@@ -11,7 +11,7 @@ The controller elects out of the ISR, and on newer clusters out of the eligible 
 After an election that was recorded as unclean this is legal. Of the run's own partitions, a member
 whose log could not be read whole is a doubt.
 
-What is judged along the way is in `replicas.along_the_way`.
+See `replicas.along_the_way` for the rules that are judged along the way.
 
 A case is a member of the last ISR or ELR whose log was read; or, after anything was acknowledged, a
 leader epoch in which more was, or a Fetch of a member.

@@ -8,8 +8,8 @@ The answer to a Fetch names the high watermark of the partition: what lies below
 that every member of the ISR has it, and consumers read up to it. The tape has some of clients'
 Fetches and their answers (`checkers.metadata.watermarks`).
 
-What had been there instead of such a record would have been committed and is gone, which is worse.
-What is lost with a disk may be missing on the others, too, once a leader without it is elected.
+The record in whose place it stands would have been committed and is gone, which is worse.
+Records lost with a disk may be missing on the others, too, once a leader without them is elected.
 
 Which followers had fetched what by then is not known: of their Fetches of data the tape has those
 that tell a new broker epoch or partition. So records that had been sent, and that followers lacked,

@@ -9,12 +9,12 @@ nothing is judged.
 Where the protocol has it, the answer to a heartbeat names the lowest metadata offset that every
 unfenced broker has acknowledged, and brokers show what lies at or below it.
 
-What brokers had acknowledged is in `visibility.acknowledgements`. A higher offset was told before
-if its answer had arrived at the proxy when the request for the lower one was passed on. A deposed
-controller may answer late and from what it knew: only what a controller told in the same term or an
-earlier one is held against it. The controllers' epochs are not in the frames. So the later word is
-taken for that of the last term that its node surely had begun, and the earlier word for that of the
-last one that its node can have begun.
+See `visibility.acknowledgements` for the offsets that brokers had acknowledged. A higher offset was
+told before if its answer had arrived at the proxy when the request for the lower one was passed on.
+A deposed controller may answer late and from what it knew: only what a controller told in the same
+term or an earlier one is held against it. The controllers' epochs are not in the frames. So the
+later word is taken for that of the last term that its node surely had begun, and the earlier word
+for that of the last one that its node can have begun.
 
 Meaning: Brokers show metadata that others do not know yet, or hide what they had shown.
 Case: an answer to a heartbeat that tells a lowest acknowledged offset, and a broker or an earlier

@@ -37,7 +37,7 @@ __all__ = [
     "ID",
     "NUMBER",
     "OUTDATES",
-    "Claims",
+    "MetadataClaims",
     "Numbers",
     "Sightings",
     "Writes",
@@ -91,7 +91,7 @@ class Sightings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Claims:
+class MetadataClaims:
     """Claims as parallel arrays."""
 
     f: Numbers
@@ -126,11 +126,11 @@ class Writes:
         by: dict[str, Any] = {"write": self.index[write], "node": self.node[write]}
         return Proof.of(rule + " (write {write}, through {node})", **made, **by)
 
-    def claims(self, makers: Numbers, known_ns: Numbers, node: NDArray[Any]) -> Claims:
+    def claims(self, makers: Numbers, known_ns: Numbers, node: NDArray[Any]) -> MetadataClaims:
         """Return the claims that these writes make, one each; none where there is no write."""
         kept = np.flatnonzero((makers != NONE) & (known_ns != EVER))
         made = makers[kept]
-        return Claims(
+        return MetadataClaims(
             f=self.f[made],
             rank=self.call_ns[made],
             known_ns=known_ns[kept],

@@ -48,7 +48,7 @@ from checkers.visibility.sightings import (
     ID,
     NUMBER,
     OUTDATES,
-    Claims,
+    MetadataClaims,
     Numbers,
     Sightings,
     Writes,
@@ -90,7 +90,7 @@ class _Compared:
     rank: Numbers
     shown: Callable[[Sightings, int], Proof]
     """The clause for a sighting."""
-    claims: Claims
+    claims: MetadataClaims
     clause: Callable[[int], Proof]
     """The clause for a claim, by its origin."""
 
@@ -196,7 +196,7 @@ def _thing(
     key: str,
     seen: Sightings,
     rank: Numbers,
-    claims: Claims,
+    claims: MetadataClaims,
     shown: Callable[[Sightings, int], Proof],
 ) -> _Compared:
     """Return the sightings of a thing with the claims that they make."""
@@ -226,10 +226,10 @@ def _numbered(
         yield _thing("-".join(map(str, (topic, *partition))), seen, seen.number, claims, shown)
 
 
-def _grown(number: Numbers, known_ns: Numbers, node: NDArray[np.object_]) -> Claims:
+def _grown(number: Numbers, known_ns: Numbers, node: NDArray[np.object_]) -> MetadataClaims:
     origin = np.arange(len(number))
     f = np.full(len(number), GROW)
-    return Claims(f=f, rank=number, known_ns=known_ns, node=node, origin=origin)
+    return MetadataClaims(f=f, rank=number, known_ns=known_ns, node=node, origin=origin)
 
 
 def _against_growths(told: TopicReads) -> Iterator[_Compared]:

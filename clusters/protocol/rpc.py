@@ -19,7 +19,7 @@ ITSELF: Final = "."
 """The place of a field that has no structure around it: a partition by its number."""
 
 
-class Way(Enum):
+class ValueKind(Enum):
     """The ways in which a value is told: by the message's, by the entity's and by the tape."""
 
     PLAIN = auto()
@@ -36,7 +36,7 @@ class Way(Enum):
     TOPIC_ID = auto()
 
 
-class Written(NamedTuple):
+class Converter(NamedTuple):
     """A way of one field alone: functions from an entity's value to a message's, and back."""
 
     read: Callable[[Any], Any]
@@ -44,14 +44,14 @@ class Written(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
-    """A value, or with `Rows` or `Structures` as its way several of them."""
+class RpcField:
+    """A value, or with `ByTopic` or `Structures` as its way several of them."""
 
     name: str
     """The message's; empty: no node of ours says it, but the tape shows it."""
     at: str
     """The entity's."""
-    way: "Way | Written | Rows | Structures" = Way.PLAIN
+    way: "ValueKind | Converter | ByTopic | Structures" = ValueKind.PLAIN
     missing: Any = NEEDED
     """The value that stands for it in versions that lack it."""
     column: str | Callable[[Any], Columns] | None = None
@@ -75,7 +75,7 @@ class InLog:
 
 
 @dataclass(frozen=True, slots=True)
-class Members:
+class ByVersion:
     """Fields that versions lay out differently.
 
     `read` puts those that a version has into a mapping by name, `write` takes them from one. The
@@ -94,19 +94,19 @@ class Told:
     of: Callable[[Any], Columns]
 
 
-Entry = Field | Inside | InLog | Members | Told
+Entry = RpcField | Inside | InLog | ByVersion | Told
 Partitions = Iterator[tuple[dict[str, Any], Any]]
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class ByTopic:
     """Partitions, which stand in one row in a message, and by topic in an entity.
 
     `topic`: the fields that the topic's structure has; `fields`: those of the structures in its
     field `within`. On the tape each partition is an item, with topic and number.
     """
 
-    topic: tuple[Field, ...]
+    topic: tuple[RpcField, ...]
     within: str
     fields: tuple[Entry, ...]
     nullable: bool = False
@@ -122,7 +122,7 @@ class Structures:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rpc:
+class RpcTable:
     """An RPC by Kafka's name."""
 
     name: str
@@ -132,34 +132,37 @@ class Rpc:
 
 
 def field(
-    name: str, at: str = "", way: Way | Written | Rows | Structures = Way.PLAIN, **missing: Any
-) -> Field:
+    name: str,
+    at: str = "",
+    way: ValueKind | Converter | ByTopic | Structures = ValueKind.PLAIN,
+    **missing: Any,
+) -> RpcField:
     """Return a field that is not on the tape; `at` is its name if left out."""
-    return Field(name, at or name, way, **missing)
+    return RpcField(name, at or name, way, **missing)
 
 
 def taped(
     name: str,
     at: str = "",
-    way: Way | Written = Way.PLAIN,
+    way: ValueKind | Converter = ValueKind.PLAIN,
     *,
     column: str | Callable[[Any], Columns] = "",
     **missing: Any,
-) -> Field:
+) -> RpcField:
     """Return a field that is on the tape; `column` is its name if left out."""
-    return Field(name, at or name, way, column=column or name, **missing)
+    return RpcField(name, at or name, way, column=column or name, **missing)
 
 
 def rows(
-    name: str, at: str, topic: tuple[Field, ...], within: str, *entries: Entry, **more: Any
-) -> Field:
-    """Return the field of partitions (`Rows`)."""
-    return Field(name, at, Rows(topic, within, entries, **more))
+    name: str, at: str, topic: tuple[RpcField, ...], within: str, *entries: Entry, **more: Any
+) -> RpcField:
+    """Return the field of partitions (`ByTopic`)."""
+    return RpcField(name, at, ByTopic(topic, within, entries, **more))
 
 
-def structures(name: str, at: str, *entries: Entry) -> Field:
+def structures(name: str, at: str, *entries: Entry) -> RpcField:
     """Return the field of structures."""
-    return Field(name, at, Structures(entries))
+    return RpcField(name, at, Structures(entries))
 
 
 def in_log(*entries: Entry) -> InLog:

@@ -14,12 +14,12 @@ from typing import Any, Final
 
 from clusters.protocol.controlled_states import ControlledState
 from clusters.protocol.rpc import (
+    ByVersion,
     Entry,
-    Field,
-    Members,
-    Rpc,
+    RpcField,
+    RpcTable,
     Told,
-    Way,
+    ValueKind,
     field,
     rows,
     structures,
@@ -29,7 +29,7 @@ from clusters.protocol.rpc import (
 _STATES: Final = {int(state): state.name for state in ControlledState}
 _FENCED: Final = frozenset((ControlledState.INITIAL, ControlledState.INACTIVE))
 _BROKER: Final = (taped("broker_id"), taped("broker_epoch"))
-_ERROR: Final = taped("error", "error_code", Way.ERROR)
+_ERROR: Final = taped("error", "error_code", ValueKind.ERROR)
 
 
 def _read_members(partition: Any, found: dict[str, Any]) -> None:
@@ -53,23 +53,23 @@ def _recovering(state: int) -> Mapping[str, Any]:
     return {"detail": "recovering"} if state else {}
 
 
-def _partitions(*entries: Entry) -> Field:
+def _partitions(*entries: Entry) -> RpcField:
     shared = (
         field("partition", "partition_index"),
         taped("leader_epoch"),
         taped("partition_epoch"),
-        taped("recovering", "leader_recovery_state", Way.FLAG, column=_recovering),
+        taped("recovering", "leader_recovery_state", ValueKind.FLAG, column=_recovering),
     )
-    topic = (field("topic_id", way=Way.TOPIC_ID),)
+    topic = (field("topic_id", way=ValueKind.TOPIC_ID),)
     return rows("items", "topics", topic, "partitions", *shared, *entries)
 
 
-ALTER_PARTITION: Final = Rpc(
+ALTER_PARTITION: Final = RpcTable(
     name="AlterPartition",
-    asks=(*_BROKER, _partitions(Members(("isr", "isr_epochs"), _read_members, _write_members))),
-    answers=(_ERROR, _partitions(_ERROR, taped("leader_id"), taped("isr", way=Way.NUMBERS))),
+    asks=(*_BROKER, _partitions(ByVersion(("isr", "isr_epochs"), _read_members, _write_members))),
+    answers=(_ERROR, _partitions(_ERROR, taped("leader_id"), taped("isr", way=ValueKind.NUMBERS))),
 )
-ALLOCATE_PRODUCER_IDS: Final = Rpc(
+ALLOCATE_PRODUCER_IDS: Final = RpcTable(
     name="AllocateProducerIds",
     asks=_BROKER,
     answers=(
@@ -82,7 +82,7 @@ ALLOCATE_PRODUCER_IDS: Final = Rpc(
         ),
     ),
 )
-CONTROLLED_SHUTDOWN: Final = Rpc(
+CONTROLLED_SHUTDOWN: Final = RpcTable(
     name="ControlledShutdown",
     asks=(
         taped("broker_id"),
@@ -110,16 +110,16 @@ def _state(state: int) -> Mapping[str, Any]:
 
 
 _SENDER: Final = (taped("broker_id"), taped("incarnation_id", column="broker_epoch"))
-METADATA_HEARTBEAT: Final = Rpc(
+METADATA_HEARTBEAT: Final = RpcTable(
     name="MetadataHeartbeat",
     asks=(*_SENDER, taped("target_state", column=_state)),
     answers=(
         taped("current_state", column=_state),
-        taped("error", "error_code", Way.OWN_ERROR),
+        taped("error", "error_code", ValueKind.OWN_ERROR),
         taped("error_message", "error_string", column="detail"),
     ),
 )
-ISR_CHANGE: Final = Rpc(
+ISR_CHANGE: Final = RpcTable(
     name="IsrChange",
     asks=(
         *_SENDER,
@@ -132,19 +132,19 @@ ISR_CHANGE: Final = Rpc(
                 "partitions",
                 taped("partition", "partition_index"),
                 taped("leader_epoch"),
-                taped("isr", "isr_nodes", Way.NUMBERS),
-                taped("incarnations", way=Way.NUMBERS, missing=(), column="isr_epochs"),
+                taped("isr", "isr_nodes", ValueKind.NUMBERS),
+                taped("incarnations", way=ValueKind.NUMBERS, missing=(), column="isr_epochs"),
             ),
         ),
     ),
     answers=(
-        taped("error", "top_level_error_code", Way.OWN_ERROR),
+        taped("error", "top_level_error_code", ValueKind.OWN_ERROR),
         taped("error_message", "top_level_error_message", column="detail"),
         # The partitions stand in the request alone, in the same order.
         structures(
             "results",
             "results",
-            taped("error", "error_code", Way.OWN_ERROR),
+            taped("error", "error_code", ValueKind.OWN_ERROR),
             taped("words", "error_message", column="detail"),
         ),
     ),

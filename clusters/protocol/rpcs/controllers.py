@@ -9,14 +9,14 @@ from typing import Any, Final
 
 from clusters.protocol.columns import partition_items, topic_columns
 from clusters.protocol.rpc import (
+    ByTopic,
+    Converter,
     Entry,
-    Field,
     Partitions,
-    Rows,
-    Rpc,
+    RpcField,
+    RpcTable,
     Told,
-    Way,
-    Written,
+    ValueKind,
     field,
     rows,
     structures,
@@ -29,14 +29,14 @@ _UNKNOWN: Final = 0
 _FULL: Final = 2
 
 _CONTROLLER: Final = (field("controller_id"), taped("controller_epoch"), taped("broker_epoch"))
-_ERROR: Final = taped("error", "error_code", Way.ERROR)
+_ERROR: Final = taped("error", "error_code", ValueKind.ERROR)
 _INDEX: Final = field("partition", "partition_index")
-_TOPIC_ID: Final = field("topic_id", way=Way.TOPIC_ID)
+_TOPIC_ID: Final = field("topic_id", way=ValueKind.TOPIC_ID)
 _TOPIC: Final = field("topic", "topic_name")
 
 
-def _is_full(otherwise: int) -> Field:
-    way = Written(lambda kind: kind == _FULL, lambda full: _FULL if full else otherwise)
+def _is_full(otherwise: int) -> RpcField:
+    way = Converter(lambda kind: kind == _FULL, lambda full: _FULL if full else otherwise)
     return field("is_full", "type", way)
 
 
@@ -59,17 +59,17 @@ def _stopped(request: Any) -> Partitions:
         yield where | {"delete": request.delete_partitions}, one
 
 
-def _states(*entries: Entry) -> Field:
+def _states(*entries: Entry) -> RpcField:
     """Return the field of partitions' states, of what all of them have and of these."""
     shared = (
         _INDEX,
         field("controller_epoch"),
         taped("leader", column="leader_id"),
         taped("leader_epoch"),
-        taped("isr", way=Way.NUMBERS),
-        field("replicas", way=Way.NUMBERS),
+        taped("isr", way=ValueKind.NUMBERS),
+        field("replicas", way=ValueKind.NUMBERS),
     )
-    rows = Rows(
+    rows = ByTopic(
         (_TOPIC_ID, _TOPIC),
         "partition_states",
         (*shared, *entries),
@@ -91,17 +91,17 @@ def _live(request: Any) -> Mapping[str, Any]:
     return {"detail": f"live brokers {[int(one.id) for one in request.live_brokers]}"}
 
 
-LEADER_AND_ISR: Final = Rpc(
+LEADER_AND_ISR: Final = RpcTable(
     name="LeaderAndIsr",
     asks=(
         *_CONTROLLER,
         _is_full(_INCREMENTAL),
         _states(
             taped("partition_epoch"),
-            field("adding", "adding_replicas", Way.NUMBERS),
-            field("removing", "removing_replicas", Way.NUMBERS),
+            field("adding", "adding_replicas", ValueKind.NUMBERS),
+            field("removing", "removing_replicas", ValueKind.NUMBERS),
             field("is_new"),
-            field("recovering", "leader_recovery_state", Way.FLAG),
+            field("recovering", "leader_recovery_state", ValueKind.FLAG),
             Told(_replicas),
         ),
     ),
@@ -118,7 +118,7 @@ LEADER_AND_ISR: Final = Rpc(
         ),
     ),
 )
-STOP_REPLICA: Final = Rpc(
+STOP_REPLICA: Final = RpcTable(
     name="StopReplica",
     asks=(
         *_CONTROLLER,
@@ -144,14 +144,14 @@ STOP_REPLICA: Final = Rpc(
         ),
     ),
 )
-UPDATE_METADATA: Final = Rpc(
+UPDATE_METADATA: Final = RpcTable(
     name="UpdateMetadata",
     asks=(
         *_CONTROLLER,
         _is_full(_UNKNOWN),
         _states(
             taped("partition_epoch", "zk_version"),
-            field("offline", "offline_replicas", Way.NUMBERS),
+            field("offline", "offline_replicas", ValueKind.NUMBERS),
         ),
         structures(
             "brokers",

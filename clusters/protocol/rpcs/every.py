@@ -3,10 +3,10 @@
 from types import ModuleType
 from typing import Final
 
-from clusters.protocol.rpc import Rpc
+from clusters.protocol.rpc import RpcTable
 from clusters.protocol.rpcs import brokers, controllers, operators, quorum
 
 _MODULES: Final[tuple[ModuleType, ...]] = (brokers, controllers, operators, quorum)
 EVERY_RPC: Final = tuple(
-    one for module in _MODULES for one in vars(module).values() if isinstance(one, Rpc)
+    one for module in _MODULES for one in vars(module).values() if isinstance(one, RpcTable)
 )

@@ -3,10 +3,20 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from clusters.protocol.rpc import ITSELF, Field, Rpc, Told, Way, Written, field, rows, taped
+from clusters.protocol.rpc import (
+    ITSELF,
+    Converter,
+    RpcField,
+    RpcTable,
+    Told,
+    ValueKind,
+    field,
+    rows,
+    taped,
+)
 
 _UNCLEAN: Final = 1
-_ERROR: Final = taped("error", "error_code", Way.ERROR)
+_ERROR: Final = taped("error", "error_code", ValueKind.ERROR)
 _INDEX: Final = field("partition", "partition_index")
 _PRODUCER: Final = ("producer_id", "producer_epoch")
 
@@ -20,7 +30,7 @@ def _election(request: Any) -> Mapping[str, Any]:
     return {"detail": "unclean" if unclean else "preferred"}
 
 
-ALTER_REASSIGNMENTS: Final = Rpc(
+ALTER_REASSIGNMENTS: Final = RpcTable(
     name="AlterPartitionReassignments",
     asks=(
         rows(
@@ -29,7 +39,7 @@ ALTER_REASSIGNMENTS: Final = Rpc(
             (field("topic", "name"),),
             "partitions",
             _INDEX,
-            taped("replicas", way=Way.NUMBERS_OR_NONE, column=_replicas),
+            taped("replicas", way=ValueKind.NUMBERS_OR_NONE, column=_replicas),
         ),
     ),
     answers=(
@@ -41,17 +51,17 @@ ALTER_REASSIGNMENTS: Final = Rpc(
             "partitions",
             _INDEX,
             _ERROR,
-            taped("words", "error_message", Way.NAME, column="detail"),
+            taped("words", "error_message", ValueKind.NAME, column="detail"),
         ),
     ),
 )
-ELECT_LEADERS: Final = Rpc(
+ELECT_LEADERS: Final = RpcTable(
     name="ElectLeaders",
     asks=(
         field(
             "unclean",
             "election_type",
-            Written(lambda kind: kind == _UNCLEAN, lambda unclean: _UNCLEAN if unclean else 0),
+            Converter(lambda kind: kind == _UNCLEAN, lambda unclean: _UNCLEAN if unclean else 0),
         ),
         Told(_election),
         rows(
@@ -72,12 +82,12 @@ ELECT_LEADERS: Final = Rpc(
             "partition_result",
             field("partition", "partition_id"),
             _ERROR,
-            Field("", "error_message", column="detail"),
+            RpcField("", "error_message", column="detail"),
         ),
     ),
 )
-INIT_PRODUCER_ID: Final = Rpc(
+INIT_PRODUCER_ID: Final = RpcTable(
     name="InitProducerId",
-    asks=(taped("transactional_id"), *(Field("", name, column=name) for name in _PRODUCER)),
+    asks=(taped("transactional_id"), *(RpcField("", name, column=name) for name in _PRODUCER)),
     answers=(_ERROR, *(taped(name) for name in _PRODUCER)),
 )

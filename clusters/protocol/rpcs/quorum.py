@@ -7,13 +7,23 @@ would lead in this epoch.
 from collections.abc import Mapping
 from typing import Any, Final
 
-from clusters.protocol.rpc import Field, Inside, Rpc, Told, Way, Written, field, in_log, taped
+from clusters.protocol.rpc import (
+    Converter,
+    Inside,
+    RpcField,
+    RpcTable,
+    Told,
+    ValueKind,
+    field,
+    in_log,
+    taped,
+)
 
 _BYTES_MAX: Final = 1 << 26
-_VOTER: Final = Field("", "voter_id", column="broker_id")
+_VOTER: Final = RpcField("", "voter_id", column="broker_id")
 _LEADER: Final = (taped("epoch", "leader_epoch", column="leader_epoch"), taped("leader_id"))
-_ERROR: Final = taped("error", "error_code", Way.ERROR)
-_SHOWN_ERROR: Final = Field("", "error_code", Way.ERROR, column="error")
+_ERROR: Final = taped("error", "error_code", ValueKind.ERROR)
+_SHOWN_ERROR: Final = RpcField("", "error_code", ValueKind.ERROR, column="error")
 """No node of ours says it."""
 
 
@@ -44,7 +54,7 @@ def leader_stated(partition: Any) -> Mapping[str, Any]:
     return {"leader_id": leader.leader_id, "leader_epoch": leader.leader_epoch}
 
 
-VOTE: Final = Rpc(
+VOTE: Final = RpcTable(
     name="Vote",
     asks=(
         _VOTER,
@@ -69,24 +79,24 @@ VOTE: Final = Rpc(
         ),
     ),
 )
-BEGIN_QUORUM_EPOCH: Final = Rpc(
+BEGIN_QUORUM_EPOCH: Final = RpcTable(
     name="BeginQuorumEpoch",
     asks=(_VOTER, in_log(*_LEADER)),
     answers=(_SHOWN_ERROR, in_log(_SHOWN_ERROR, *_LEADER)),
 )
-END_QUORUM_EPOCH: Final = Rpc(
+END_QUORUM_EPOCH: Final = RpcTable(
     name="EndQuorumEpoch",
-    asks=(in_log(*_LEADER, field("successors", "preferred_successors", Way.NUMBERS)),),
+    asks=(in_log(*_LEADER, field("successors", "preferred_successors", ValueKind.NUMBERS)),),
     answers=(_SHOWN_ERROR, in_log(_SHOWN_ERROR, *_LEADER)),
 )
-FETCH_SNAPSHOT: Final = Rpc(
+FETCH_SNAPSHOT: Final = RpcTable(
     name="FetchSnapshot",
     asks=(
         taped("replica_id", column="broker_id"),
         field(
             "size_max",
             "max_bytes",
-            Written(lambda value: value, lambda value: min(value, _BYTES_MAX)),
+            Converter(lambda value: value, lambda value: min(value, _BYTES_MAX)),
         ),
         in_log(
             taped("epoch", "current_leader_epoch", column="leader_epoch"),
@@ -103,7 +113,7 @@ FETCH_SNAPSHOT: Final = Rpc(
             Told(leader_stated),
             field("size"),
             field("position"),
-            field("piece", "unaligned_records", Written(bytes, lambda value: value or b"")),
+            field("piece", "unaligned_records", Converter(bytes, lambda value: value or b"")),
             Told(_snapshot_given),
         ),
     ),

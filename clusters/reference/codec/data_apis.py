@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from clusters.protocol.entities import Unreadable, Values
-from clusters.protocol.rpc import Rpc
+from clusters.protocol.rpc import RpcTable
 from clusters.protocol.rpcs.operators import INIT_PRODUCER_ID
 from clusters.reference.codec.api import Asked, Door, Labels, Traffic
 from clusters.reference.codec.batches import batches_in, encoded, produced
@@ -129,7 +129,7 @@ def _fetched(topic: tuple[Part, ...]) -> Part:
 
 
 _FETCH: Final = between_nodes(
-    Rpc(
+    RpcTable(
         name="Fetch",
         asks=(
             Part(("replica_id", "replica_epoch"), _read_replica, _write_replica),
@@ -180,7 +180,7 @@ def _fetch_answered(entity: Any, request: FetchRequest, node: int, labels: Label
 
 DATA_APIS: Final = (
     between_nodes(
-        Rpc(
+        RpcTable(
             name="Produce",
             asks=(
                 Part((), _no_transactions, lambda _found, _values, _: None),
@@ -218,7 +218,7 @@ DATA_APIS: Final = (
     ),
     replace(_FETCH, answer=_fetch_answer, answered=_fetch_answered),
     between_nodes(
-        Rpc(
+        RpcTable(
             name="ListOffsets",
             asks=(
                 field("replica_id"),
@@ -257,7 +257,7 @@ DATA_APIS: Final = (
         response=InitProducerIdResponse,
     ),
     between_nodes(
-        Rpc(
+        RpcTable(
             name="OffsetForLeaderEpoch",
             asks=(
                 field("replica_id", missing=-1),

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from clusters.protocol.entities import Unreadable, Values
-from clusters.protocol.rpc import Rpc
+from clusters.protocol.rpc import RpcTable
 from clusters.protocol.rpcs.operators import ALTER_REASSIGNMENTS, ELECT_LEADERS
 from clusters.reference.codec.api import Api, Asked, Door, Labels
 from clusters.reference.codec.identifiers import METADATA_TOPIC
@@ -92,7 +92,7 @@ def _wall_ms(time_ns: int, asked: Asked) -> int:
 
 OPERATOR_APIS: Final = (
     between_nodes(
-        Rpc(
+        RpcTable(
             name="CreatePartitions",
             asks=(
                 field(
@@ -122,7 +122,7 @@ OPERATOR_APIS: Final = (
         response=AlterReassignmentsResponse,
     ),
     between_nodes(
-        Rpc(
+        RpcTable(
             name="ListPartitionReassignments",
             asks=(
                 _TIMEOUT,

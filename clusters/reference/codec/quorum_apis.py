@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from clusters.protocol.entities import Unreadable, Values
 from clusters.protocol.message_decoder import DecodeError
-from clusters.protocol.rpc import Rpc
+from clusters.protocol.rpc import RpcTable
 from clusters.protocol.rpcs.quorum import (
     BEGIN_QUORUM_EPOCH,
     END_QUORUM_EPOCH,
@@ -55,7 +55,7 @@ def quorum_apis(voters: tuple[int, ...]) -> tuple[Api, ...]:
     """Return the APIs; `voters`: who votes, which a fetch does not say of itself."""
     is_voter = read_only("is_voter", lambda _entity, found: found["replica_id"] in voters)
     fetch = between_nodes(
-        Rpc(name="Fetch", asks=(*_FETCH, is_voter), answers=_FETCHED),
+        RpcTable(name="Fetch", asks=(*_FETCH, is_voter), answers=_FETCHED),
         (12, 15),
         _CONTROLLERS,
         request=MetadataFetchRequest,

@@ -13,17 +13,17 @@ from clusters.protocol.entities import Unreadable, Values
 from clusters.protocol.rpc import (
     ITSELF,
     NEEDED,
+    ByTopic,
+    ByVersion,
+    Converter,
     Entry,
-    Field,
     InLog,
     Inside,
-    Members,
-    Rows,
-    Rpc,
+    RpcField,
+    RpcTable,
     Structures,
     Told,
-    Way,
-    Written,
+    ValueKind,
 )
 from clusters.reference.codec.api import Api, Asked, Door, Labels, Traffic
 from clusters.reference.codec.identifiers import METADATA_TOPIC, METADATA_TOPIC_ID, uuid_of
@@ -48,15 +48,15 @@ from clusters.reference.codec.layout import (
 _Into = Mapping[str, type]
 """The dataclasses of a message's items, by their fields' names; all others are tuples."""
 
-_WAYS: Final[Mapping[Way, Conversion]] = {
-    Way.PLAIN: PLAIN,
-    Way.NUMBERS: NUMBERS,
-    Way.NUMBERS_OR_NONE: nullable(NUMBERS),
-    Way.FLAG: FLAG,
-    Way.ERROR: ERROR,
-    Way.OWN_ERROR: PLAIN,
-    Way.NAME: NAME,
-    Way.TOPIC_ID: TOPIC_ID,
+_WAYS: Final[Mapping[ValueKind, Conversion]] = {
+    ValueKind.PLAIN: PLAIN,
+    ValueKind.NUMBERS: NUMBERS,
+    ValueKind.NUMBERS_OR_NONE: nullable(NUMBERS),
+    ValueKind.FLAG: FLAG,
+    ValueKind.ERROR: ERROR,
+    ValueKind.OWN_ERROR: PLAIN,
+    ValueKind.NAME: NAME,
+    ValueKind.TOPIC_ID: TOPIC_ID,
 }
 _TOPIC: Final = uuid_of(METADATA_TOPIC_ID)
 _NAMES: Final = dict.fromkeys(("topic_name", "name", "topic"), METADATA_TOPIC) | {
@@ -67,12 +67,12 @@ _NUMBERS: Final = dict.fromkeys(("partition_index", "partition", "index"), 0)
 
 
 def between_nodes(
-    rpc: Rpc,
+    rpc: RpcTable,
     versions: tuple[int, int],
     doors: tuple[Door, ...],
     *,
-    request: type,
-    response: type,
+    request: type[Any],
+    response: type[Any],
     into: _Into | None = None,
     answered_into: _Into | None = None,
     asked_in: int | None = None,
@@ -105,7 +105,7 @@ def between_nodes(
     return Api(
         name=rpc.name,
         key=KEYS[rpc.name],
-        kind=request.kind,  # type: ignore[attr-defined]  # of every request
+        kind=request.kind,
         versions=versions,
         doors=doors,
         asked=asked,
@@ -125,13 +125,13 @@ def _parts(entries: Iterable[Entry | Part], into: _Into) -> tuple[Part, ...]:
 
 def _part(entry: Entry, into: _Into) -> Part | None:
     match entry:
-        case Field():
+        case RpcField():
             return _field(entry, into)
         case Inside():
             return inside(entry.at, *_parts(entry.fields, into))
         case InLog():
             return in_log(*_parts(entry.fields, into), at=entry.at)
-        case Members():
+        case ByVersion():
             read, write = entry.read, entry.write
             return Part(
                 entry.names,
@@ -143,7 +143,7 @@ def _part(entry: Entry, into: _Into) -> Part | None:
     assert_never(entry)
 
 
-def _field(entry: Field, into: _Into) -> Part | None:
+def _field(entry: RpcField, into: _Into) -> Part | None:
     if not entry.name:
         return None
     if entry.at == ITSELF:
@@ -154,15 +154,15 @@ def _field(entry: Field, into: _Into) -> Part | None:
     return field(entry.name, entry.at, way, missing=entry.missing)
 
 
-def _conversion(entry: Field, into: _Into) -> Conversion:
+def _conversion(entry: RpcField, into: _Into) -> Conversion:
     way, kind = entry.way, into.get(entry.name)
     match way:
-        case Way():
+        case ValueKind():
             return _WAYS[way]
-        case Written():
+        case Converter():
             read, write = way
             return Conversion(lambda value, _: read(value), lambda value, _: write(value))
-        case Rows():
+        case ByTopic():
             parts = _parts(way.fields, into)
             found = by_topic(_parts(way.topic, into), way.within, *parts, into=kind)
             return nullable(found) if way.nullable else found

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from clusters.protocol.entities import Unreadable, Values
-from clusters.protocol.rpc import Rpc
+from clusters.protocol.rpc import RpcTable
 from clusters.reference.codec.api import Asked, Door, Labels
 from clusters.reference.codec.identifiers import id_of_uuid
 from clusters.reference.codec.layout import (
@@ -91,7 +91,7 @@ _SETTINGS: Final = Conversion(
 )
 
 _CREATE_TOPICS: Final = between_nodes(
-    Rpc(
+    RpcTable(
         name="CreateTopics",
         asks=(
             field(
@@ -121,7 +121,7 @@ _CREATE_TOPICS: Final = between_nodes(
     response=CreateTopicsResponse,
 )
 _DELETE_TOPICS: Final = between_nodes(
-    Rpc(
+    RpcTable(
         name="DeleteTopics",
         asks=(
             Part(("topics",), _read_topics, field("topics", way=each(*_NAMED)).write),
@@ -135,7 +135,7 @@ _DELETE_TOPICS: Final = between_nodes(
     response=DeleteTopicsResponse,
 )
 _ALTER_CONFIGS: Final = between_nodes(
-    Rpc(
+    RpcTable(
         name="IncrementalAlterConfigs",
         asks=(
             field(
@@ -158,7 +158,7 @@ _ALTER_CONFIGS: Final = between_nodes(
     response=AlterConfigsResponse,
 )
 _FEATURES: Final = between_nodes(
-    Rpc(
+    RpcTable(
         name="UpdateFeatures",
         asks=(
             always(timeout=_FORWARD_TIMEOUT_MS),

@@ -6,7 +6,7 @@ one by UpdateMetadata, or by its registration.
 
 from typing import Final
 
-from clusters.protocol.rpc import Rpc
+from clusters.protocol.rpc import RpcTable
 from clusters.protocol.rpcs.controllers import LEADER_AND_ISR, STOP_REPLICA, UPDATE_METADATA
 from clusters.reference.codec.api import Api, Door, Traffic
 from clusters.reference.codec.tables import between_nodes
@@ -25,7 +25,7 @@ from clusters.reference.zk.messages import (
 __all__ = ["ZK_CONTROLLER_APIS"]
 
 
-def _api(rpc: Rpc, version: int, *, request: type, response: type, **into: type) -> Api:
+def _api(rpc: RpcTable, version: int, *, request: type, response: type, **into: type) -> Api:
     return between_nodes(
         rpc,
         (version, version),

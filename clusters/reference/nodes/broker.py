@@ -48,14 +48,14 @@ _BROKER: Final = "broker"
 
 @dataclass(frozen=True, slots=True)
 class Handlers:
-    """What a part of a broker takes, by kind."""
+    """The handlers of a part of a broker, by kind of message."""
 
     answers: Mapping[int, Callable[[int, Any, Effects], None]] = field(default_factory=dict)
     """Responses and rarer events: (now, message, effects)."""
     lost: Mapping[int, Callable[[int, Any, Effects], None]] = field(default_factory=dict)
     """Its requests that came back; whether they had arrived is not known."""
     requests: Mapping[int, Callable[[int, int, Any, Effects], None]] = field(default_factory=dict)
-    """What other nodes ask it, fenced or not: (now, source, request, effects)."""
+    """Requests of other nodes, taken fenced or not: (now, source, request, effects)."""
 
 
 class Registrar(Protocol):
@@ -63,7 +63,7 @@ class Registrar(Protocol):
 
     @property
     def handlers(self) -> Handlers:
-        """What it takes."""
+        """The messages that it takes."""
 
     def unfit(self, contents: Contents) -> str:
         """Return why the broker may not start on this disk; empty if it may."""

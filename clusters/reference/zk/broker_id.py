@@ -58,7 +58,7 @@ class BrokerIds:
     async def first(self, disk_id: int | None) -> int:
         """Return the id to try first. `disk_id`: the one that the disk is formatted for, if any.
 
-        Raises NoBrokerIdError if there is none, here and in `next`.
+        Raise NoBrokerIdError if there is none, here and in `next`.
         """
         configured, rules = self._situation.configuration.node_id, self._situation.rules
         # Rule id_sources_agree.

@@ -139,7 +139,7 @@ class ProducerIdZnode:
     async def _written(self) -> ProducerIdBlock | None:
         """Return the block that is this broker's now; None: another broker was faster.
 
-        One that was written by a lost first try is given up, which does no harm.
+        A block written by a first try whose answer was lost is given up, which does no harm.
         """
         asking = self._situation.asking
         (found,) = await asking.read([GetData(PRODUCER_IDS)])

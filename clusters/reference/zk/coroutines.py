@@ -4,9 +4,9 @@ A coroutine is plain sequential code: it awaits an answer of ZooKeeper's, or its
 controller's queue. There is no event loop and no scheduling: it goes on before anything else of the
 event is done, so the order of effects is the order of events.
 
-What is awaited is asked for once the coroutine is suspended, so that an answer that is there at
-once resumes it like any other. A coroutine that waits for what will not be gets a `NotDoneError`,
-which ends it unless it catches that: so all end with the session in which they asked. Those of a
+A result is asked for once the coroutine is suspended, so that an answer that is there at once
+resumes it like any other. A coroutine whose result will never come gets a `NotDoneError`, which
+ends it unless it catches that: so all end with the session in which they asked. Those of a
 controller epoch end with it (`Coroutines.end`).
 """
 
@@ -24,7 +24,7 @@ Started = Coroutine["Result[Any]", None, object]
 
 
 class NotDoneError(Exception):
-    """What a coroutine waits for will not be."""
+    """The awaited result of a coroutine will never come."""
 
 
 class Result(Generic[_Value]):

@@ -5,17 +5,17 @@ from typing import Any, Final, assert_never
 
 from clusters.protocol.columns import Parts, error_name, partition_items
 from clusters.protocol.rpc import (
+    ByTopic,
+    ByVersion,
+    Converter,
     Entry,
-    Field,
     InLog,
     Inside,
-    Members,
-    Rows,
-    Rpc,
+    RpcField,
+    RpcTable,
     Structures,
     Told,
-    Way,
-    Written,
+    ValueKind,
 )
 from nemesis.wire.error_codes import name_by_code
 from nemesis.wire.rules import Direction
@@ -28,7 +28,7 @@ _ABSENT: Final = object()
 
 
 def extractors(
-    rpcs: Iterable[Rpc],
+    rpcs: Iterable[RpcTable],
 ) -> Mapping[tuple[str, Direction], Callable[[Any], Parts]]:
     """Return what makes columns and items of an entity, for both directions of each RPC."""
     found = {}
@@ -63,22 +63,22 @@ def _all_of(entries: Iterable[Entry]) -> _Taker:
 def _taker(entry: Entry) -> _Taker | None:
     """Return what an entry adds; None: it is not on the tape."""
     match entry:
-        case Field():
+        case RpcField():
             return _of_field(entry)
         case InLog():
-            return _rows(entry.at, Rows((), "partitions", entry.fields))
+            return _rows(entry.at, ByTopic((), "partitions", entry.fields))
         case Inside():
             return None
-        case Members():
+        case ByVersion():
             return _members(entry)
         case Told():
             return lambda entity, columns, _: columns.update(entry.of(entity))
     assert_never(entry)
 
 
-def _of_field(entry: Field) -> _Taker | None:
+def _of_field(entry: RpcField) -> _Taker | None:
     match entry.way:
-        case Rows():
+        case ByTopic():
             return _rows(entry.at, entry.way)
         case Structures():
             return _structures(entry.at, entry.way)
@@ -87,7 +87,7 @@ def _of_field(entry: Field) -> _Taker | None:
 
 
 def _column(
-    entry: Field, column: str | Callable[[Any], Mapping[str, Any]], way: Way | Written
+    entry: RpcField, column: str | Callable[[Any], Mapping[str, Any]], way: ValueKind | Converter
 ) -> _Taker:
     at = entry.at
     if callable(column):
@@ -98,7 +98,7 @@ def _column(
                 columns.update(column(value))
 
         return update
-    shown = _SHOWN.get(way, _as_it_is) if isinstance(way, Way) else _as_it_is
+    shown = _SHOWN.get(way, _as_it_is) if isinstance(way, ValueKind) else _as_it_is
 
     def take(entity: Any, columns: _Columns, _: _Items) -> None:
         value = getattr(entity, at, None)
@@ -108,7 +108,7 @@ def _column(
     return take
 
 
-def _members(entry: Members) -> _Taker:
+def _members(entry: ByVersion) -> _Taker:
     def take(entity: Any, columns: _Columns, _: _Items) -> None:
         found: dict[str, Any] = {}
         entry.read(entity, found)
@@ -117,7 +117,7 @@ def _members(entry: Members) -> _Taker:
     return take
 
 
-def _rows(at: str, way: Rows) -> _Taker:
+def _rows(at: str, way: ByTopic) -> _Taker:
     inner = _all_of(way.fields)
 
     def take(entity: Any, _: _Columns, items: _Items) -> None:
@@ -138,7 +138,8 @@ def _structures(at: str, way: Structures) -> _Taker | None:
         return None
     inner = _all_of(way.fields)
     nested = any(
-        isinstance(one, Field) and isinstance(one.way, Structures | Rows) for one in way.fields
+        isinstance(one, RpcField) and isinstance(one.way, Structures | ByTopic)
+        for one in way.fields
     )
 
     def take(entity: Any, _: _Columns, items: _Items) -> None:
@@ -155,8 +156,8 @@ def _as_it_is(value: Any) -> Any:
     return value
 
 
-_SHOWN: Final[Mapping[Way, Callable[[Any], Any]]] = {
-    Way.NUMBERS: list,
-    Way.ERROR: error_name,
-    Way.OWN_ERROR: name_by_code,
+_SHOWN: Final[Mapping[ValueKind, Callable[[Any], Any]]] = {
+    ValueKind.NUMBERS: list,
+    ValueKind.ERROR: error_name,
+    ValueKind.OWN_ERROR: name_by_code,
 }

@@ -63,7 +63,7 @@ class BrokerChanges:
         parts, known = self._parts, self._parts.context.image.brokers.get(broker_id)
         if known is None:
             return []
-        parts.channels.close(broker_id)  # There is nobody to be told what follows.
+        parts.channels.close(broker_id)  # The broker is gone: nothing more is sent.
         unregistered = UnregisterBrokerRecord(broker_id, known.broker_epoch)
         return [*departed(parts.context.view(), broker_id), unregistered]
 

@@ -12,7 +12,7 @@ from clusters.reference.zk.control.broker_states import BrokerStates
 from clusters.reference.zk.control.channels import Channels
 from clusters.reference.zk.control.context import Context
 from clusters.reference.zk.control.refusals import refuse
-from clusters.reference.zk.control.work import JobQueue, Plan, RefusedError
+from clusters.reference.zk.control.work import JobQueue, JobRefusedError, Plan
 from clusters.reference.zk.control.writes import unit, units
 from clusters.reference.zk.coroutines import Coroutines
 from clusters.reference.zk.situation import ZkSituation
@@ -49,10 +49,10 @@ class Parts:
     async def answer(self, source: int, request: Any, plan: Callable[[], Plan]) -> Any:
         """Decide what was asked for; return the response. What is not decided is refused here.
 
-        Raises RefusedError then.
+        Raises JobRefusedError then.
         """
         try:
             return await self.work.done(plan, is_asked=True)
-        except RefusedError as refused:
+        except JobRefusedError as refused:
             refuse(source, request, refused.error, self.coroutines.effects)
             raise

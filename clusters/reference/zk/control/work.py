@@ -25,7 +25,7 @@ from clusters.reference.zk.control.context import Context
 from clusters.reference.zk.control.writes import Unit, applied, holds, is_deposed, reads_of
 from clusters.reference.zk.coroutines import Coroutines, NotDoneError, Result
 
-__all__ = ["JOBS_MAX", "PLANS_MAX", "JobQueue", "Plan", "RefusedError", "WorkPort"]
+__all__ = ["JOBS_MAX", "PLANS_MAX", "JobQueue", "JobRefusedError", "Plan", "WorkPort"]
 
 JOBS_MAX: Final = 1_000
 """The most jobs in the queue: a broker has a handful under way, so that only a fault brings more.
@@ -36,7 +36,7 @@ PLANS_MAX: Final = 100
 """The most plans of one job: each but the first is made because others wrote meanwhile."""
 
 
-class RefusedError(NotDoneError):
+class JobRefusedError(NotDoneError):
     """A job is not done; `error` None: part of it may be."""
 
     def __init__(self, error: Error | None) -> None:
@@ -97,20 +97,20 @@ class JobQueue:
         """Do this after all that came before; return the response of the plan that holds.
 
         `is_asked`: a broker or a client asks for it, so it is refused where the queue is full.
-        Raises RefusedError if it is not done.
+        Raises JobRefusedError if it is not done.
         """
         if is_asked and len(self._queue) >= JOBS_MAX:
-            raise RefusedError(Error.REQUEST_TIMED_OUT)
+            raise JobRefusedError(Error.REQUEST_TIMED_OUT)
         return await Result[Any](partial(self._add, plan))
 
     def abandon(self, now: int, effects: Effects) -> None:
         """Do nothing more: the controller is another one."""
         current, self._current = self._current, None
         if current is not None:
-            current.result.failed(now, RefusedError(None), effects)
+            current.result.failed(now, JobRefusedError(None), effects)
         queue, self._queue = self._queue, deque()
         for job in queue:
-            job.result.failed(now, RefusedError(Error.NOT_CONTROLLER), effects)
+            job.result.failed(now, JobRefusedError(Error.NOT_CONTROLLER), effects)
 
     def _add(
         self, plan: Callable[[], Plan], now: int, result: Result[Any], effects: Effects
@@ -147,7 +147,7 @@ class JobQueue:
         if is_done:
             job.result.done(coroutines.now, plan.response, coroutines.effects)
         else:
-            unknown = RefusedError(Error.UNKNOWN_SERVER_ERROR)
+            unknown = JobRefusedError(Error.UNKNOWN_SERVER_ERROR)
             job.result.failed(coroutines.now, unknown, coroutines.effects)
         self._advance(coroutines.now, coroutines.effects)
 

@@ -10,14 +10,23 @@ from kio.schema.index import api_key_map, schema_name_map
 from clusters.protocol.api_keys import KEYS
 from clusters.protocol.defined_entities import defined_versions
 from clusters.protocol.entities import request_type, response_type
-from clusters.protocol.rpc import ITSELF, Entry, Field, InLog, Inside, Rows, Rpc, Structures
+from clusters.protocol.rpc import (
+    ITSELF,
+    ByTopic,
+    Entry,
+    InLog,
+    Inside,
+    RpcField,
+    RpcTable,
+    Structures,
+)
 from clusters.protocol.rpcs.every import EVERY_RPC
 from history.cluster_schema import WIRE
 
 RPCS = {one.name: one for one in EVERY_RPC}
 
 
-def entity_types(rpc: Rpc, *, asks: bool) -> list[Any]:
+def entity_types(rpc: RpcTable, *, asks: bool) -> list[Any]:
     """The classes of the request or the response, of all versions."""
     key = KEYS[rpc.name]
     versions = {*schema_name_map.get(api_key_map.get(key, ""), ()), *defined_versions(key)}
@@ -42,15 +51,15 @@ def absent(entries: Iterable[Entry], kinds: list[Any]) -> Iterator[str]:
     """Yield the places that no version has."""
     known = {one.name for kind in kinds for one in fields(kind)}
     for one in entries:
-        if isinstance(one, Field | Inside | InLog) and one.at not in (ITSELF, *known):
+        if isinstance(one, RpcField | Inside | InLog) and one.at not in (ITSELF, *known):
             yield one.at
         if isinstance(one, Inside):
             yield from absent(one.fields, below(kinds, one.at))
         elif isinstance(one, InLog):
             yield from absent(one.fields, below(below(kinds, one.at), "partitions"))
-        elif isinstance(one, Field) and isinstance(one.way, Structures):
+        elif isinstance(one, RpcField) and isinstance(one.way, Structures):
             yield from absent(one.way.fields, below(kinds, one.at))
-        elif isinstance(one, Field) and isinstance(one.way, Rows):
+        elif isinstance(one, RpcField) and isinstance(one.way, ByTopic):
             topics = below(kinds, one.at)
             yield from absent(one.way.topic, topics)
             yield from absent(one.way.fields, below(topics, one.way.within))
@@ -59,11 +68,11 @@ def absent(entries: Iterable[Entry], kinds: list[Any]) -> Iterator[str]:
 def columns(entries: Iterable[Entry]) -> Iterator[str]:
     """Yield the columns that a table names."""
     for one in entries:
-        if isinstance(one, Field) and isinstance(one.column, str):
+        if isinstance(one, RpcField) and isinstance(one.column, str):
             yield one.column
         if isinstance(one, Inside | InLog):
             yield from columns(one.fields)
-        elif isinstance(one, Field) and isinstance(one.way, Structures | Rows):
+        elif isinstance(one, RpcField) and isinstance(one.way, Structures | ByTopic):
             yield from columns(one.way.fields)
 
 
@@ -83,5 +92,5 @@ def test_each_column_is_one_of_the_tape(name: str) -> None:
 
 def test_a_place_that_no_version_has_is_found() -> None:
     kinds = entity_types(RPCS["AlterPartition"], asks=True)
-    inner = Rows((), "partitions", (Field("x", "leader_epoch"), Field("y", "leaderepoch")))
-    assert [*absent((Field("items", "topics", inner),), kinds)] == ["leaderepoch"]
+    inner = ByTopic((), "partitions", (RpcField("x", "leader_epoch"), RpcField("y", "leaderepoch")))
+    assert [*absent((RpcField("items", "topics", inner),), kinds)] == ["leaderepoch"]

@@ -4,7 +4,7 @@ import base64
 import re
 import struct
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from zlib import crc32
@@ -22,7 +22,7 @@ from clusters.protocol.zookeeper_transactions import CreateTxn, DeleteTxn, SetAc
 from clusters.system import Wanted
 from clusters.zookeeper.driver import DRIVER, ZooKeeperCluster
 from clusters.zookeeper.prepared import ZooKeeperPrepared
-from clusters.zookeeper.stored.logs import log_files, transactions_in, zxid_of
+from clusters.zookeeper.stored.logs import StoredError, log_files, transactions_in, zxid_of
 from clusters.zookeeper.stored.snapshots import newest_tree, read_snapshot
 from clusters.zookeeper.stored.tables import write_server_disks
 from clusters.zookeeper.stored.tree import StoredTree
@@ -101,8 +101,11 @@ def disk(
         )
         try:
             cluster.start()
-            _use(cluster)
             found = Disk(prepared=prepared, data=cluster.data_of("server-1"), warden=warden)
+            with _used(cluster):
+                # A server that is killed leaves the snapshot torn that it is writing.
+                assert until(lambda: all(map(_is_whole, found.snapshots)))
+                cluster.kill_node("server-1")
             last = found.transactions()[-1].zxid
             # A server takes a snapshot when it starts; others it leaves out if it is busy.
             cluster.start_node("server-1")
@@ -112,8 +115,17 @@ def disk(
         yield found
 
 
-def _use(cluster: ZooKeeperCluster) -> None:
-    """Do something of each kind, and leave an ephemeral of an open session."""
+def _is_whole(snapshot: Path) -> bool:
+    try:
+        read_snapshot(snapshot)
+    except StoredError:
+        return False
+    return True
+
+
+@contextmanager
+def _used(cluster: ZooKeeperCluster) -> Iterator[None]:
+    """Do something of each kind, with an ephemeral of a session that is open meanwhile."""
     hosts = ",".join(cluster.client_addresses())
     client, brief = KazooClient(hosts=hosts, timeout=4.0), KazooClient(hosts=hosts, timeout=4.0)
     client.start(timeout=30)
@@ -141,7 +153,7 @@ def _use(cluster: ZooKeeperCluster) -> None:
         if number % 3 == 0:
             client.delete(f"/n{number}")
     client.create("/a/c-", b"\x00\xff", sequence=True)
-    cluster.kill_node("server-1")
+    yield
     client.stop()
     client.close()
 

@@ -2,7 +2,17 @@
 
 from types import SimpleNamespace as Entity
 
-from clusters.protocol.rpc import Field, Inside, Rpc, Told, Way, field, in_log, rows, structures
+from clusters.protocol.rpc import (
+    Inside,
+    RpcField,
+    RpcTable,
+    Told,
+    ValueKind,
+    field,
+    in_log,
+    rows,
+    structures,
+)
 from clusters.protocol.rpc import taped as on_tape
 from nemesis.wire.decoding.tables import extractors
 from nemesis.wire.rules import Direction
@@ -13,13 +23,15 @@ PARTITION = rows(
     (field("topic", "name"),),
     "partitions",
     field("partition", "partition_index"),
-    on_tape("isr", way=Way.NUMBERS),
+    on_tape("isr", way=ValueKind.NUMBERS),
 )
 
 
 def read(entity: Entity, *entries: object) -> tuple[dict[str, object], list[object]]:
     """Columns and items of a request with this table."""
-    extract = extractors((Rpc(name="Vote", asks=entries, answers=()),))["Vote", Direction.REQUEST]
+    extract = extractors((RpcTable(name="Vote", asks=entries, answers=()),))[
+        "Vote", Direction.REQUEST
+    ]
     columns, items = extract(entity)
     return dict(columns), list(items)
 
@@ -36,7 +48,7 @@ def test_a_field_is_a_column_under_its_own_name_another_or_made_of_its_value() -
         on_tape("epoch", "leader_epoch", column="leader_epoch"),
         on_tape("granted", column=lambda value: {"detail": "granted" if value else "refused"}),
         field("host"),
-        Field("", "voter_id", column="leader_id"),
+        RpcField("", "voter_id", column="leader_id"),
         Told(lambda entity: {"topic": entity.host}),
     )
     entity = Entity(broker_id=1, leader_epoch=2, granted=False, host="h", voter_id=3)
@@ -60,7 +72,7 @@ def test_partitions_are_items_with_topic_and_number() -> None:
         ],
     )
     assert read(Entity(topics=None), PARTITION) == ({}, [])
-    log = in_log(on_tape("isr", way=Way.NUMBERS))
+    log = in_log(on_tape("isr", way=ValueKind.NUMBERS))
     assert read(Entity(topics=[topic("t", 0)]), log)[1] == [
         {"topic": "t", "partition": 0, "isr": [1, 2]}
     ]
