@@ -6,8 +6,6 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-__all__ = ["CompiledHook"]
-
 
 class CompiledHook(BuildHookInterface):  # type: ignore[type-arg]
     """Puts the libraries of the simulator, and the modules they were made of, into a wheel."""

@@ -19,8 +19,6 @@ from bench.measuring import Cost, measured, spread
 from checkers.verdict import EXIT_CODES
 from history.failure import HarnessError
 
-__all__ = ["CheckFigures", "check_bench"]
-
 _MEGABYTE: Final = 1 << 20
 _JUDGED: Final = frozenset(EXIT_CODES.values())
 

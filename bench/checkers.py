@@ -26,8 +26,9 @@ import pyarrow.parquet as pq
 
 from bench.measuring import Cost, growth, measured, spread
 from bench.worst_cases import WORST_CASES
-from checkers.catalogue import Kind, entry_of
+from checkers.catalogue import entry_of
 from checkers.check import check_run
+from checkers.entry import Kind
 from checkers.linearizability.versioned import nonlinearizable
 from checkers.runner.session import spark_session
 from checkers.runner.spark_tasks import SparkTasks
@@ -44,8 +45,6 @@ from history.model_writer import write_model_history
 from history.models import Model
 from history.run_directory import RunDirectory
 from history.schema import MODEL_OPERATIONS
-
-__all__ = ["SECTIONS", "CheckerFigures", "SizeFigures", "checkers_bench"]
 
 _MEGABYTE = 1 << 20
 _MASTER: Final = "local[2]"

@@ -12,12 +12,11 @@ from bench.measuring import spread
 from clusters.hosts.local_host import LocalHost
 from clusters.hosts.place import Site
 from clusters.hosts.warden import Warden
-from clusters.kafka_port import BrokersSpec, TopicSpec
+from clusters.kafka_port import BrokersSpec
 from clusters.port import ClusterSpec
 from clusters.system import Make, Prepared, Wanted
+from clusters.topic_spec import TopicSpec
 from history.clock import Clock
-
-__all__ = ["Built", "StartFigures", "built", "start_bench"]
 
 Usable = Callable[[Any], None]
 """Uses a cluster that has just started, as its first client would."""

@@ -14,8 +14,6 @@ from history.run_directory import find_run
 if TYPE_CHECKING:
     from clusters.system import Make
 
-__all__ = ["CHECKER_SECTIONS", "SIMULATOR_SECTIONS", "bench"]
-
 CHECKER_SECTIONS: Final = (
     "registers",
     "register-on-spark",

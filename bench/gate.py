@@ -11,8 +11,6 @@ from tempfile import TemporaryDirectory
 from time import perf_counter
 from typing import Any, Final
 
-__all__ = ["GateFigures", "gate_bench"]
-
 _FINDINGS: Final = 20
 _RATE: Final = 0.1
 

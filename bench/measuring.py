@@ -17,8 +17,6 @@ from typing import Final
 
 import psutil
 
-__all__ = ["Cost", "growth", "measured", "spread"]
-
 _SAMPLE_S: Final = 0.05
 
 

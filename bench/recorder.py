@@ -27,8 +27,6 @@ from workloads.clients.recording import RecordsSends
 from workloads.clients.sender import Sender
 from workloads.librdkafka import producer_settings
 
-__all__ = ["RecorderFigures", "recorder_bench"]
-
 _VALUE_BYTES: Final = 100
 _BATCH: Final = 1000
 _IN_FLIGHT_MAX: Final = 50_000

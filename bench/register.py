@@ -19,8 +19,6 @@ from history.run_directory import RunDirectory
 from workloads.register import RegisterWorkload
 from workloads.register_spec import RegisterSpec
 
-__all__ = ["RegisterFigures", "register_bench"]
-
 _RATE: Final = 100_000.0
 """More operations a second than any machine gives."""
 _WARM_S: Final = 3.0

@@ -22,8 +22,6 @@ from history.failure import HarnessError
 from history.manifest import Manifest, Promises, RunState, write_manifest
 from history.run_directory import RunDirectory
 
-__all__ = ["ServeFigures", "chromium_path", "made_results", "serve_bench"]
-
 _NAME: Final = "nightly"
 _BEGAN: Final = datetime(2027, 1, 1, 22, tzinfo=UTC)
 _START_S: Final = 60.0

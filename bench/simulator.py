@@ -20,22 +20,22 @@ from typing import Final
 
 from bench.measuring import spread
 from clusters.compiled import is_compiled
-from clusters.kafka_port import KafkaSpec, TopicSpec
+from clusters.kafka_port import KafkaSpec
 from clusters.reference.nodes.rules import Rules
 from clusters.systems import SIMULATED
+from clusters.topic_spec import TopicSpec
 from harness.progress import Status
 from harness.run.run import record_scenario
 from harness.scenario.options import RunOptions
 from harness.scenario.scenario import load_scenario
 from harness.scenario.sources import find_scenario
-from harness.trials.plan import Storm, TrialPlan, drawn_plan
+from harness.scenario.trial_spec import Storm
+from harness.trials.plan import TrialPlan, drawn_plan
 from harness.trials.trial import run_trial
 from history.failure import HarnessError
 from history.manifest import read_manifest
 from nemesis.mix_spec import MixSpec
 from workloads.produce_poll_spec import Consume, ProducePollSpec
-
-__all__ = ["SECTIONS", "SectionFigures", "SimulatorFigures", "simulator_bench"]
 
 _TRIALS: Final = range(1, 31)
 _SAMPLE_S: Final = 0.002

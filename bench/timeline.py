@@ -36,8 +36,6 @@ from report.serve.timeline.opened import OpenRun
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
-__all__ = ["TimelineFigures", "served", "synthetic_run", "timeline_bench"]
-
 _SECOND: Final = 1_000_000_000
 _NODES: Final = ("controller-1", "controller-2", "controller-3", "broker-1", "broker-2", "broker-3")
 _APIS: Final = (

@@ -32,8 +32,6 @@ from history.clock import Clock
 from history.failure import HarnessError
 from nemesis.wire.wire import Wire
 
-__all__ = ["WireFigures", "wire_bench"]
-
 _BATCH_BYTES: Final = 100_000
 """The bytes handed to the producer at a time."""
 _IN_FLIGHT_BYTES_MAX: Final = 8 << 20

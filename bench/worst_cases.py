@@ -11,9 +11,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from history.schema import MODEL_OPERATIONS, Outcome
-
-__all__ = ["WORST_CASES", "WorstCase", "all_refused", "never_answered"]
+from history.operation import Outcome
+from history.schema import MODEL_OPERATIONS
 
 Int64s = NDArray[np.int64]
 

@@ -8,17 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from checkers.catalogue import (
-    CATALOGUE,
-    MODULES,
-    CatalogueEntry,
-    Kind,
-    Strength,
-    names_of,
-)
-from checkers.entry import SUBJECTS, Nearness
-
-__all__ = ["anomalies_list", "anomalies_page"]
+from checkers.catalogue import CATALOGUE, MODULES, names_of
+from checkers.entry import SUBJECTS, CatalogueEntry, Kind, Nearness, Strength
 
 _TERMS: Final = """\
 A check answers valid, invalid or unknown, and the verdict is the worst of them, invalid first. It

@@ -17,17 +17,6 @@ from numpy.typing import NDArray
 
 from checkers.proof import Proof
 
-__all__ = [
-    "ANOMALIES",
-    "PROOFS_MAX",
-    "SENTENCES",
-    "Anomaly",
-    "Found",
-    "anomalies_of",
-    "found",
-    "none",
-]
-
 _FACT: Final = pa.struct(
     [
         # `checkers.proof.FactKind`.

@@ -18,22 +18,8 @@ from typing import Final
 import checkers
 from checkers.check_group import CheckGroup
 from checkers.data_plane.key_check import KeyCheck
-from checkers.entry import SUBJECTS, CatalogueEntry, Kind, Strength
+from checkers.entry import SUBJECTS, CatalogueEntry, Kind
 from checkers.table_check import TableCheck
-
-__all__ = [
-    "CATALOGUE",
-    "GROUPS",
-    "KEY_CHECKS",
-    "MODULES",
-    "TABLE_CHECKS",
-    "CatalogueEntry",
-    "Kind",
-    "Strength",
-    "asked",
-    "entry_of",
-    "names_of",
-]
 
 Check = CatalogueEntry | KeyCheck | TableCheck | CheckGroup
 

@@ -75,8 +75,6 @@ from history.failure import HarnessError
 from history.manifest import Manifest, read_manifest
 from history.run_directory import RunDirectory
 
-__all__ = ["BUDGET_S", "check_run"]
-
 BUDGET_S: Final = 3600.0
 """The budget of one pass of a few hundred tasks; a pass that outlasts it is halved, and a task that
 does alone has failed: its check is unknown."""

@@ -22,8 +22,6 @@ from checkers.verdict import CheckResult, Validity
 from history.manifest import Manifest
 from history.run_directory import RunDirectory
 
-__all__ = ["CheckGroup", "GroupAnswers", "Question"]
-
 Task = TypeVar("Task")
 Content = TypeVar("Content")
 

@@ -16,8 +16,6 @@ from checkers.outages import Outage
 from checkers.verdict import CheckResult, Validity
 from history.manifest import Manifest, NotWhole
 
-__all__ = ["with_consequences"]
-
 
 def with_consequences(
     planned: CheckResult, manifest: Manifest, outages: Iterable[Outage]

@@ -8,8 +8,6 @@ from typing import Final
 
 import pyarrow as pa
 
-__all__ = ["DISK_FAULTS", "DISK_REFUSALS", "first_disk_faults_ns", "last_disk_fault_ns"]
-
 DISK_FAULTS: Final = frozenset(
     {"wipe", "rollback", "cut_power", "flip_bit", "lock_disk", "fail_disk"}
 )

@@ -25,8 +25,6 @@ from typing import Final, Self, TypedDict, Unpack
 
 from history.manifest import Promises
 
-__all__ = ["SUBJECTS", "CatalogueEntry", "Kind", "Nearness", "Strength"]
-
 
 class Kind(StrEnum):
     """The kind of subject that an answer of the check is about."""

@@ -18,8 +18,6 @@ from checkers.outages import outages_of
 from checkers.verdict import CheckResult, Validity, Verdict
 from history.manifest import Manifest
 
-__all__ = ["explained"]
-
 _PLANNED = "as-planned"
 
 

@@ -11,8 +11,6 @@ from history.clock import EVERY_NODE, ClockSkew
 from history.manifest import Manifest, Promises
 from history.roles import BROKER, CONTROLLER, ZOOKEEPER, role_of
 
-__all__ = ["Facts", "Judged", "Tables", "facts_of"]
-
 Tables = Mapping[str, pa.Table]
 """The tables by the names of `history.schema.TABLES`; one that was not recorded is empty."""
 

@@ -10,8 +10,6 @@ import pyarrow as pa
 
 from checkers.anomaly import ANOMALIES, Found
 
-__all__ = ["FINDINGS", "findings_table", "found_row", "unknown_row"]
-
 _PROOF: Final = pa.struct([field for field in ANOMALIES if field.name not in ("check", "key")])
 
 FINDINGS: Final = pa.schema(

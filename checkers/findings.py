@@ -42,8 +42,6 @@ from checkers.rows import OPEN_NS
 from checkers.verdict import Consequence, RunFinding, Validity, Verdict
 from history.manifest import Manifest
 
-__all__ = ["findings_of", "skeleton_of"]
-
 _EACH_MAX: Final = 20
 """The bound on anomalies of one check, key and rule that are looked at one by one."""
 _METADATA: Final = "metadata"

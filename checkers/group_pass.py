@@ -23,8 +23,6 @@ from checkers.runner.tasks import TaskResult
 from checkers.table_check import TableCheck
 from checkers.verdict import CheckResult
 
-__all__ = ["group_answers", "table_group"]
-
 _LOG: Final = logging.getLogger(__name__)
 
 

@@ -35,8 +35,6 @@ from checkers.table_check import SlicedKernel, TableCheck
 from history.cluster_schema import METADATA_LOG
 from history.schema import RECORD_BUCKET_COUNT, TABLES
 
-__all__ = ["BUCKETED", "KernelCall", "KernelCaller", "calls_of", "shared_count"]
-
 BUCKETED: Final = ("records", "replica_records")
 """The tables that are spread over files by key."""
 _NAMING: Final = ("wire", "metadata_log")

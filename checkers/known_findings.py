@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     # Whoever reads a scenario needs the names alone, and not all that a proof is made of.
     from checkers.anomaly import Anomaly
 
-__all__ = ["KNOWN_FINDINGS", "KnownFinding", "with_known"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownFinding:

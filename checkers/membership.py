@@ -5,8 +5,6 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["distinct", "has_repeats", "is_among"]
-
 _SMALL: Final = 50
 """The factor by which one side must be smaller for a search in it to beat a sort of both."""
 

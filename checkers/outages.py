@@ -17,8 +17,6 @@ from checkers.proof import Proof
 from checkers.rows import OPEN_NS
 from checkers.sources import Source
 
-__all__ = ["Outage", "outages_of", "with_refused_heartbeats"]
-
 _BROKER: Final = "out_broker_id"
 _SINCE: Final = "out_since"
 _UNTIL: Final = "out_until"

@@ -11,8 +11,6 @@ from typing import Final
 
 import pyarrow as pa
 
-__all__ = ["PackedTable"]
-
 _WRITING: Final = pa.ipc.IpcWriteOptions(compression="zstd", use_threads=False)
 
 

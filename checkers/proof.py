@@ -14,8 +14,6 @@ from numbers import Integral
 from types import MappingProxyType
 from typing import Any, Final
 
-__all__ = ["NAMED", "Fact", "FactKind", "Proof", "exact_seconds"]
-
 _NS_A_SECOND: Final = 1_000_000_000
 
 Cited = Mapping[str, int | Iterable[int] | None] | Iterable[int]

@@ -23,8 +23,6 @@ from checkers.rows import OPEN_NS
 from checkers.sources import Source
 from checkers.spans import Span
 
-__all__ = ["CONTROLLER_REQUESTS", "Quiet", "long_waits", "quiet"]
-
 CONTROLLER_REQUESTS: Final = ("LeaderAndIsr", "StopReplica", "UpdateMetadata")
 """The requests by which a controller on ZooKeeper tells brokers."""
 _LONG_NS: Final = 500_000_000

@@ -5,8 +5,6 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["range_rule", "range_text", "stretches"]
-
 
 def stretches(numbers: NDArray[np.int64], *, gap_max: int = 1) -> Iterator[NDArray[np.int64]]:
     """Yield the places of neighbours at most `gap_max` apart, of ascending numbers."""

@@ -15,8 +15,6 @@ from checkers.anomaly import ANOMALIES, Anomaly, anomalies_of
 from checkers.entry import CatalogueEntry, Kind
 from checkers.verdict import CheckResult, Validity, reasons_listed
 
-__all__ = ["FileAnswers", "anomalies_found", "file_answers", "result_of"]
-
 _EXAMPLES_MAX: Final = 5
 
 

@@ -9,23 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from history.schema import F, Outcome
-
-__all__ = [
-    "COLUMNS",
-    "FAIL",
-    "INFO",
-    "OK",
-    "OPEN_NS",
-    "UNKNOWN_OFFSET",
-    "Rows",
-    "codes",
-    "joined",
-    "no_rows",
-    "places_in_runs",
-    "split",
-    "taken",
-]
+from history.operation import F, Outcome
 
 UNKNOWN_OFFSET: Final = -1
 OPEN_NS: Final = int(np.iinfo(np.int64).max)

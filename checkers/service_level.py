@@ -19,17 +19,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-__all__ = [
-    "SILENCE_S_MIN",
-    "FaultAmong",
-    "FaultService",
-    "LatencyLevel",
-    "LossLevel",
-    "ServiceLevel",
-    "SilenceOf",
-    "UseService",
-]
-
 SILENCE_S_MIN: Final = 1.0
 """A shorter silence is not counted, in seconds. Every ask that waits behind an acknowledgement is
 a silence of some length: counting all of them would call a busy cluster unavailable."""

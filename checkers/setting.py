@@ -8,8 +8,6 @@ from numpy.typing import NDArray
 
 from history.manifest import Readers
 
-__all__ = ["FinalRead", "Setting"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FinalRead:

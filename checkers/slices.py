@@ -15,17 +15,6 @@ from typing import Final
 from history.schema import RECORD_BUCKET_COUNT
 from history.writer import bucket_of
 
-__all__ = [
-    "OF_KEYS",
-    "RECORDS_A_ROW",
-    "SLICE_ROWS",
-    "WHOLE",
-    "Slice",
-    "Split",
-    "slice_count",
-    "slices_of",
-]
-
 _BROKER: Final = "broker "
 
 

@@ -10,17 +10,6 @@ from typing import Any, Final, Protocol, runtime_checkable
 import pyarrow as pa
 import pyarrow.compute as pc
 
-__all__ = [
-    "Keep",
-    "Source",
-    "Streams",
-    "everything",
-    "has_rows",
-    "rows_of",
-    "source_of",
-    "streamed",
-]
-
 _ROWS_AT_ONCE: Final = 1 << 14
 
 Source = Callable[[Sequence[str]], Iterable[pa.RecordBatch]]

@@ -9,8 +9,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-__all__ = ["FOREVER_NS", "Span", "common", "outside"]
-
 FOREVER_NS: Final = 2**63 - 1
 
 

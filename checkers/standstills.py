@@ -18,8 +18,6 @@ import pyarrow as pa
 from checkers.spans import FOREVER_NS, Span, outside
 from history.schema import FAULTS
 
-__all__ = ["Standstills"]
-
 _OF_MESSAGES: Final = frozenset(
     {"hold", "cut", "answer", "drop", "duplicate", "reorder", "lower_version"}
 )

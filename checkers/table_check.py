@@ -16,8 +16,6 @@ from checkers.metadata.view import MetadataView
 from checkers.slices import Split
 from checkers.sources import Keep, everything
 
-__all__ = ["SlicedKernel", "TableCheck", "TableKernel"]
-
 TableKernel = Callable[[Tables, MetadataView], Judged]
 """Given its tables, and the view of the run's metadata log if that is among them."""
 

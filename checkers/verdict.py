@@ -25,19 +25,6 @@ from history.parsing import parsed
 if TYPE_CHECKING:
     from checkers.anomaly import Anomaly
 
-__all__ = [
-    "EXIT_CODES",
-    "CheckResult",
-    "Consequence",
-    "RunFinding",
-    "Validity",
-    "Verdict",
-    "read_verdict",
-    "reasons_listed",
-    "worst",
-    "write_verdict",
-]
-
 _REASONS_MAX: Final = 3
 _FORMAT_VERSION: Final = 2
 

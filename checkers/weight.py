@@ -10,8 +10,6 @@ from checkers.catalogue import entry_of
 from checkers.verdict import CheckResult, Validity
 from history.manifest import Promises
 
-__all__ = ["weighed"]
-
 
 def weighed(result: CheckResult, promises: Promises) -> CheckResult:
     """Return the answer; one that found nothing is called by what it is worth."""

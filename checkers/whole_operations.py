@@ -5,8 +5,6 @@ from typing import Protocol
 
 from checkers.verdict import CheckResult, Validity
 
-__all__ = ["CountsOperations", "whole_operations"]
-
 
 class CountsOperations(Protocol):
     """The operations of one file, counted."""

@@ -13,34 +13,6 @@ from clusters.link_protocol import LinkProtocol
 from clusters.port import OWN_ROLES, Cluster, DiskTrouble, NodeName, NodeRoles
 from history.clock import ClockSkew
 
-__all__ = [
-    "CombinesRoles",
-    "DisturbsPackets",
-    "Explains",
-    "KeepsFiles",
-    "Kills",
-    "LinkEnd",
-    "Links",
-    "LosesPower",
-    "Measures",
-    "NodeStart",
-    "NodeUsage",
-    "Pauses",
-    "Route",
-    "Skew",
-    "Skews",
-    "Snapshots",
-    "Squeezes",
-    "Starts",
-    "Stops",
-    "TellsStarts",
-    "Throttles",
-    "TroublesDisks",
-    "Wipes",
-    "direct",
-    "roles_in",
-]
-
 
 @runtime_checkable
 class CombinesRoles(Protocol):

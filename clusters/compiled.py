@@ -10,8 +10,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-__all__ = ["adopt", "is_compiled", "restored"]
-
 _ADOPTED: Final = ("__dataclass_fields__", "__dataclass_params__", "__match_args__")
 
 

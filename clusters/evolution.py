@@ -11,16 +11,6 @@ from clusters.port import Cluster, NodeName
 from clusters.setting_changes import SettingChange
 from history.manifest import VersionChange
 
-__all__ = [
-    "ChangesIds",
-    "ChangesMembers",
-    "ChangesReleases",
-    "ChangesSettings",
-    "Finalises",
-    "Follows",
-    "members_of",
-]
-
 
 @runtime_checkable
 class ChangesReleases(Protocol):

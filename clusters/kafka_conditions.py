@@ -13,18 +13,6 @@ from clusters.port import NodeName
 from clusters.stage import Stage
 from history.failure import SpecError
 
-__all__ = [
-    "CONDITIONS",
-    "ControlledBy",
-    "Fenced",
-    "Isr",
-    "IsrMember",
-    "LedBy",
-    "LogEnd",
-    "Registered",
-    "TopicDeleted",
-]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Isr:

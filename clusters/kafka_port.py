@@ -21,34 +21,8 @@ from clusters.port import (
     SystemView,
     role_name,
 )
-from clusters.topic_spec import TopicSpec, keys_of
+from clusters.topic_spec import TopicSpec
 from history.failure import Mistakes, UsageError
-
-__all__ = [
-    "BROKERS",
-    "CONTROLLERS",
-    "QUORUM_SIZES",
-    "Administers",
-    "BitFlips",
-    "BrokerCluster",
-    "BrokersSpec",
-    "BrokersView",
-    "ClusterView",
-    "FlippedPart",
-    "KafkaSpec",
-    "LogEnds",
-    "PartitionView",
-    "Quorum",
-    "Registers",
-    "Role",
-    "TopicSpec",
-    "keys_of",
-    "note_controllers",
-    "of_kafka",
-    "refuse_unplaceable",
-    "role_of",
-]
-
 
 _METADATA_VERSION: Final = re.compile(r"\d{1,3}(\.\d{1,3}(-IV\d{1,3})?)?")
 _BROKERS_MAX: Final = 9

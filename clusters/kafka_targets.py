@@ -4,11 +4,10 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from clusters.kafka_port import BrokersView, ClusterView, PartitionView, TopicSpec
+from clusters.kafka_port import BrokersView, ClusterView, PartitionView
 from clusters.port import NodeName
 from clusters.targets import DescribedTarget, SystemState, VacantError
-
-__all__ = ["ACTIVE_CONTROLLER", "ISR_FOLLOWER", "LEADER", "TARGETS", "first_view"]
+from clusters.topic_spec import TopicSpec
 
 
 def _replicas(

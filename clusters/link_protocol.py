@@ -2,8 +2,6 @@
 
 from enum import StrEnum
 
-__all__ = ["LinkProtocol"]
-
 
 class LinkProtocol(StrEnum):
     """The protocol of a link."""

@@ -13,24 +13,6 @@ from clusters.port import NodeName, NodeState
 from clusters.stage import Stage
 from history.failure import SpecError
 
-__all__ = [
-    "CONDITIONS",
-    "Acknowledged",
-    "AllRecovered",
-    "Changed",
-    "Condition",
-    "Down",
-    "Held",
-    "LogEnds",
-    "Observation",
-    "Parse",
-    "RuleCounts",
-    "Seen",
-    "count_of",
-    "node_of",
-    "since",
-]
-
 LogEnds = Mapping[tuple[str, NodeName], int]
 """Log end offsets by key and broker, as they lie on the disks."""
 

@@ -15,24 +15,6 @@ from enum import StrEnum
 from pathlib import Path
 from typing import ClassVar, Final, NewType, Protocol, runtime_checkable
 
-__all__ = [
-    "CLIENTS",
-    "KEY",
-    "OWN_ROLES",
-    "Cluster",
-    "ClusterSpec",
-    "DiskTrouble",
-    "Disks",
-    "NodeName",
-    "NodeRole",
-    "NodeRoles",
-    "NodeState",
-    "Observable",
-    "SystemView",
-    "node_number",
-    "role_name",
-]
-
 NodeName = NewType("NodeName", str)
 
 

@@ -4,8 +4,6 @@ from collections.abc import Mapping, Sequence
 
 from clusters.port import NodeName
 
-__all__ = ["SettingChange", "SettingChanges"]
-
 SettingChange = tuple[int, NodeName, Mapping[str, str]]
 """(time in ns, node, the properties that it was given)."""
 

@@ -5,8 +5,6 @@ from dataclasses import dataclass, field
 
 from clusters.port import OWN_ROLES, NodeName, NodeRole, NodeRoles
 
-__all__ = ["Stage"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:

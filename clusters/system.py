@@ -23,8 +23,6 @@ from clusters.targets import DescribedTarget
 if TYPE_CHECKING:
     from clusters.provision.release_line import ReleaseLine
 
-__all__ = ["Driver", "Make", "Prepared", "Recorded", "System", "Testimony", "Wanted"]
-
 Say = Callable[[str], None]
 
 

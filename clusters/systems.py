@@ -12,18 +12,6 @@ from clusters.reference_zookeeper.system import SYSTEM as REFERENCE_ZOOKEEPER
 from clusters.system import Make, System
 from clusters.zookeeper.system import SYSTEM as ZOOKEEPER
 
-__all__ = [
-    "AUTO",
-    "KAFKA",
-    "MAKES",
-    "REFERENCE",
-    "ROLES",
-    "SIMULATED",
-    "SYSTEMS",
-    "kinds_of_node",
-    "system_of",
-]
-
 KAFKA: Final = Make(
     name="kafka",
     driver_module="clusters.kafka.driver",

@@ -11,8 +11,6 @@ from typing import Any, Protocol
 from clusters.port import NodeName
 from history.failure import HarnessError
 
-__all__ = ["DescribedTarget", "NotNowError", "SystemState", "VacantError"]
-
 
 class NotNowError(HarnessError):
     """A step cannot be done at this moment, but could be at another."""

@@ -7,8 +7,6 @@ from typing import Final
 
 from history.failure import Mistakes
 
-__all__ = ["TopicSpec", "keys_of"]
-
 _TOPIC_NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
 """What Kafka takes for the name of a topic (`org.apache.kafka.common.internals.Topic`)."""
 _PARTITIONS_MAX: Final = 10_000

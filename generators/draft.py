@@ -13,21 +13,6 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "ENTRY",
-    "FAIL",
-    "INFO",
-    "LIES",
-    "NEVER_NS",
-    "OK",
-    "READ",
-    "READING",
-    "SEND",
-    "Draft",
-    "HistoryRecipe",
-    "Lie",
-]
-
 OK, FAIL, INFO = range(3)
 NEVER_NS: Final = -1
 """The return of an operation whose end was never seen."""

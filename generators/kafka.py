@@ -31,20 +31,11 @@ from generators.draft import (
     HistoryRecipe,
 )
 from history.manifest import Manifest, Promises, Readers, RunState, write_manifest
+from history.operation import F, Outcome
 from history.run_directory import RunDirectory
-from history.schema import FAULTS, OPERATIONS, RECORDS, F, Outcome
+from history.schema import FAULTS, OPERATIONS, RECORDS
 from history.seal import note_digests
 from history.writer import write_tables
-
-__all__ = [
-    "LIES",
-    "HistoryRecipe",
-    "SyntheticRun",
-    "manifest_of",
-    "synthetic_history",
-    "synthetic_round",
-    "write_synthetic_run",
-]
 
 _SPACING_NS: Final = 10_000
 _LATENCY_NS: Final = 5_000_000

@@ -27,18 +27,9 @@ from history.manifest import Manifest, Promises, RunState
 from history.model_tables import by_bucket
 from history.model_writer import write_model_history
 from history.models import Isolation, Model
+from history.operation import Outcome
 from history.run_directory import RunDirectory
-from history.schema import MICRO_OPERATIONS, Outcome
-
-__all__ = [
-    "LIES",
-    "ListAppendRecipe",
-    "SyntheticLists",
-    "WrongHistory",
-    "synthetic_transactions",
-    "transactions_of",
-    "write_synthetic_transactions",
-]
+from history.schema import MICRO_OPERATIONS
 
 Ints = NDArray[np.int64]
 

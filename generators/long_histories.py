@@ -18,13 +18,12 @@ from generators.draft import HistoryRecipe
 from generators.kafka import manifest_of, synthetic_round
 from history.failure import HarnessError
 from history.manifest import write_manifest
+from history.operation import F
 from history.run_directory import RunDirectory
-from history.schema import FAULTS, RECORD_BUCKET_COUNT, SAMPLES, F
+from history.schema import FAULTS, RECORD_BUCKET_COUNT, SAMPLES
 from history.seal import note_digests
 from history.table_file import PartFiles, TableFile
 from history.writer import bucket_file, bucket_of, new_history
-
-__all__ = ["write_long_synthetic_run"]
 
 _ROUND_SENDS: Final = 250_000
 _FINAL_NS: Final = 1_000_000_000

@@ -23,8 +23,6 @@ from generators.objects import (
 from history.models import Model
 from history.operation import Outcome
 
-__all__ = ["MODEL_LIES", "NEW_VALUE", "STORY_LENGTH", "VALUES_A_STORY", "ToldOperation"]
-
 STORY_LENGTH: Final = 16
 """The length of the longest story, in moments."""
 

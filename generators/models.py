@@ -33,8 +33,6 @@ from history.models import Model
 from history.operation import Outcome
 from history.schema import MODEL_OPERATIONS
 
-__all__ = ["MODEL_LIES", "ModelRecipe", "model_pieces", "model_table"]
-
 _SPACING_NS: Final = 1_000
 _PIECE_OPERATIONS: Final = 1 << 18
 _TOUCHING: Final = 4

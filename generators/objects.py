@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 
 from history.models import Model
 
-__all__ = ["FS", "NOTHING", "OBJECTS", "Answers", "KeyOperations", "ModelObject"]
-
 NOTHING: Final = np.iinfo(np.int64).min
 """The value that stands for null."""
 

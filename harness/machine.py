@@ -5,8 +5,6 @@ import platform
 
 import psutil
 
-__all__ = ["machine_facts"]
-
 
 def machine_facts() -> dict[str, str]:
     """Return system, Python, cores and memory."""

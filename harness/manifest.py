@@ -15,8 +15,6 @@ from history.manifest import Manifest, RunState, read_manifest, write_manifest
 from history.run_directory import RunDirectory
 from nemesis.window_kinds import asked_strikes
 
-__all__ = ["first_manifest", "note", "note_ids"]
-
 
 def first_manifest(
     scenario: Scenario,

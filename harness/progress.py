@@ -14,15 +14,6 @@ from rich.status import Status as Spinner
 from rich.styled import Styled
 from rich.text import Text
 
-__all__ = [
-    "Progress",
-    "RunProgress",
-    "Status",
-    "TerminalProgress",
-    "status_line",
-    "terminal_progress",
-]
-
 _PLAIN_EVERY_S = 5.0
 
 

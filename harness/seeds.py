@@ -8,8 +8,6 @@ import hashlib
 import random
 import secrets
 
-__all__ = ["SEED_MAX", "new_seed", "stream", "stream_seed"]
-
 SEED_MAX = 2**31 - 1
 """The largest seed: seeds stay short enough to be typed."""
 

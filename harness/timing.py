@@ -5,8 +5,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, Protocol
 
-__all__ = ["FileWatch", "RealTime", "Time"]
-
 _GLANCE_S: Final = 0.001
 
 

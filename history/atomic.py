@@ -9,8 +9,6 @@ from pathlib import Path
 
 from history.failure import HarnessError
 
-__all__ = ["link_atomically", "sync", "write_atomically"]
-
 
 def write_atomically(path: Path, content: bytes) -> None:
     """Replace `path` by `content`. Raises HarnessError, naming the path, if it cannot."""

@@ -18,17 +18,6 @@ from pathlib import Path
 from threading import Event, Thread
 from typing import Final, Self
 
-__all__ = [
-    "BEATS_VARIABLE",
-    "STALL",
-    "Beat",
-    "BeatGap",
-    "Beats",
-    "begin_beat",
-    "read_beats",
-    "stalls",
-]
-
 BEATS_VARIABLE: Final = "FENCEPOST_BEATS"
 """Environment variable: the file into which a process writes its beat."""
 STALL: Final = "stall"

@@ -8,8 +8,6 @@ import time
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-__all__ = ["EVERY_NODE", "Clock", "ClockSkew", "TellsTime"]
-
 EVERY_NODE: Final = ""
 """In the place of a node: the clock of all of them was wrong, that of their machine."""
 

@@ -23,20 +23,6 @@ from history.request_schema import (
     ids,
 )
 
-__all__ = [
-    "CLUSTER_TABLES",
-    "LOG_FINDINGS",
-    "METADATA_LOG",
-    "METADATA_OFFSETS",
-    "NODE_SETTINGS",
-    "QUORUM_CLAIMS",
-    "REPLICAS",
-    "REPLICA_RECORDS",
-    "WINDOWS",
-    "WIRE",
-]
-
-
 WIRE: Final = pa.schema(
     [
         # One row a frame and item of it. Frames are numbered in the order in which the proxy took

@@ -28,8 +28,6 @@ from history.journal import journal_lines, journal_path, journal_paths
 from history.schema import FAULTS, RECORD_BUCKET_COUNT, SAMPLES, TABLES
 from history.table_file import TableFile
 
-__all__ = ["fault_table", "numbered_rows", "sample_tables", "write_cluster_tables"]
-
 _BATCH_ROWS: Final = 1 << 16
 _NUMBERED: Final = {
     "describes": ("read", "call_ns"),

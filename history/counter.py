@@ -2,8 +2,6 @@
 
 from typing import Final
 
-__all__ = ["COUNTER_SETTING", "counter_of", "counter_value"]
-
 COUNTER_SETTING: Final = "retention.ms"
 """A setting that can carry a number: any value is legal, and a large one changes nothing."""
 _BASE: Final = 1_000_000_000_000

@@ -14,8 +14,6 @@ from typing import Final
 
 from history.segment_format import COUNTERS_AT, MAGIC, ClientCounter, SegmentKind
 
-__all__ = ["ClientCounts", "Counts", "counts_of", "live_counts"]
-
 _COUNTERS: Final = struct.Struct(f"<{len(ClientCounter)}q")
 _FIRST: Final = {kind: f"-000000{kind.suffix}" for kind in SegmentKind}
 

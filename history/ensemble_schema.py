@@ -7,8 +7,6 @@ from typing import Final
 
 import pyarrow as pa
 
-__all__ = ["ENSEMBLE", "SERVER_DISKS", "TRANSACTION_LOG", "ZNODES"]
-
 ENSEMBLE: Final = pa.schema(
     [
         # One row for each answer of a server of ZooKeeper to the harness, several a second. A

@@ -18,16 +18,6 @@ from typing import Final
 
 from history.operation import Outcome
 
-__all__ = [
-    "ATTEMPTS_UNBOUNDED",
-    "Definite",
-    "ErrorEntry",
-    "ErrorSystem",
-    "name_of",
-    "outcome_of",
-    "registry",
-]
-
 ATTEMPTS_UNBOUNDED: Final = 1 << 31
 """For a client that repeats as it likes, such as librdkafka with whatever settings: with
 `message.send.max.retries=0` it still repeats, uncounted, after each error that makes it ask for new

@@ -7,8 +7,6 @@ from typing import Final
 
 from history.errors import Definite, ErrorEntry, ErrorSystem, registry
 
-__all__ = ["errors_page"]
-
 _HEAD: Final = """\
 # Errors
 

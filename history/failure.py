@@ -11,8 +11,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, TypeVar
 
-__all__ = ["HarnessError", "Mistakes", "NotHereError", "SpecError", "UsageError", "why_full"]
-
 T = TypeVar("T")
 
 _FREE_BYTES_MIN: Final = 1 << 20

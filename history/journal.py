@@ -36,20 +36,6 @@ from history.clock import TellsTime
 from history.failure import HarnessError
 from history.schema import TABLES
 
-__all__ = [
-    "FAULTS_FILE",
-    "SAMPLES_FILE",
-    "EventJournal",
-    "FaultJournal",
-    "ReadJournal",
-    "RowJournal",
-    "SampleJournal",
-    "TapeJournal",
-    "journal_lines",
-    "journal_path",
-    "journal_paths",
-]
-
 FAULTS_FILE: Final = "faults.jsonl"
 SAMPLES_FILE: Final = "samples.jsonl"
 

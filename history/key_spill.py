@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 
 from history.model_tables import by_bucket
 
-__all__ = ["KeySpill"]
-
 _BATCH_ROWS: Final = 1 << 18
 _PIECE_ROWS: Final = 1 << 18
 

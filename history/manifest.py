@@ -18,20 +18,6 @@ from history.failure import HarnessError
 from history.models import MODEL_TABLES, Isolation, Model
 from history.parsing import parsed
 
-__all__ = [
-    "FORMAT_VERSION",
-    "Consumed",
-    "Manifest",
-    "NemesisWork",
-    "NotWhole",
-    "Promises",
-    "Readers",
-    "RunState",
-    "VersionChange",
-    "read_manifest",
-    "write_manifest",
-]
-
 FORMAT_VERSION = 1
 _MAPPINGS = (
     "versions",

@@ -27,8 +27,6 @@ from history.segment_format import (
     SegmentKind,
 )
 
-__all__ = ["OPERATION", "RECORD", "merged_operations", "operations_of", "records_of"]
-
 OPERATION: Final = np.dtype(
     [
         ("call_ns", "<i8"),

@@ -19,8 +19,6 @@ from history.schema import RECORD_BUCKET_COUNT, TABLES
 from history.table_file import TableFile
 from history.writer import bucket_of
 
-__all__ = ["Pieces", "by_bucket", "model_bucket_file", "write_keys"]
-
 _GROUP_ROWS: Final = 1 << 20
 _WAITING_ROWS_MAX: Final = 1 << 22
 """The bound on waiting rows of all files; beyond it they are written in smaller row groups."""

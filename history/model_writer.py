@@ -18,8 +18,6 @@ from history.seal import note_digests
 from history.table_file import TableFile
 from history.writer import new_history
 
-__all__ = ["write_model_history"]
-
 
 def write_model_history(
     run: RunDirectory,

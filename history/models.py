@@ -45,8 +45,6 @@ The operations of each model, by `f`, and the columns that they use:
 from enum import StrEnum
 from typing import Final
 
-__all__ = ["MODEL_TABLES", "OPEN_MODELS", "Isolation", "Model"]
-
 
 class Model(StrEnum):
     """The kind of object that a history is about; every key of it is one such object."""

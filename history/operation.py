@@ -3,8 +3,6 @@
 from enum import StrEnum
 from typing import Final
 
-__all__ = ["FETCH_OFFSETS", "SEND_OFFSETS", "F", "Outcome"]
-
 FETCH_OFFSETS: Final = "fetch-offsets"
 """A transactional producer asks for the committed offsets of its group."""
 SEND_OFFSETS: Final = "send-offsets"

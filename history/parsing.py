@@ -12,8 +12,6 @@ from functools import cache
 from types import NoneType, UnionType
 from typing import Any, Final, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
-__all__ = ["parsed"]
-
 Value = TypeVar("Value")
 
 _NAMES: Final[Mapping[type, str]] = {

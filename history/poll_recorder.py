@@ -22,8 +22,6 @@ from history.segment_format import (
     SegmentLayout,
 )
 
-__all__ = ["PollRecorder"]
-
 
 class PollRecorder:
     """The recorder of the polls or final reads of one consumer process.

@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 from history.raw import RawClient, SegmentFile
 from history.segment_format import ROW
 
-__all__ = ["PolledRows"]
-
 
 class PolledRows:
     """The rows of one consumer, their keys as numbers among `keys`, those of the whole run.

@@ -11,8 +11,6 @@ from pathlib import Path
 
 from history.beat import BEATS_VARIABLE, begin_beat
 
-__all__ = ["command", "without_hypothesis"]
-
 
 def command(module: str, *arguments: str) -> list[str]:
     """Return the command that runs a module in a process of its own."""

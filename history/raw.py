@@ -32,8 +32,6 @@ from history.segment_format import (
     segment_name,
 )
 
-__all__ = ["RawClient", "RawHistory", "SegmentFile", "read_raw"]
-
 _ROW_COUNT_END: Final = ROW_COUNT_AT + 8
 
 

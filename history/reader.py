@@ -10,8 +10,6 @@ from history.failure import HarnessError
 from history.run_directory import RunDirectory
 from history.schema import LATER_TABLES, TABLES, with_later_columns
 
-__all__ = ["load_table", "table_files"]
-
 
 def load_table(run: RunDirectory, name: str, *, without: Collection[str] = ()) -> pa.Table:
     """Return the whole table `name` of `history.schema.TABLES`, file after file.

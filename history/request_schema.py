@@ -8,17 +8,6 @@ from typing import Final
 
 import pyarrow as pa
 
-__all__ = [
-    "DESCRIBES",
-    "GROUP_OFFSETS",
-    "METADATA_WRITES",
-    "PARTITION_WRITES",
-    "STABLE_OFFSETS",
-    "TOPIC_SETTINGS",
-    "TRANSACTIONS",
-    "ids",
-]
-
 
 def ids(name: str) -> pa.Field:
     """Return a column of lists of broker ids."""

@@ -5,8 +5,6 @@ It may have a second role, which the manifest states.
 
 from typing import Final
 
-__all__ = ["BROKER", "CONTROLLER", "ZOOKEEPER", "role_of"]
-
 BROKER: Final = "broker"
 CONTROLLER: Final = "controller"
 ZOOKEEPER: Final = "zookeeper"

@@ -17,8 +17,6 @@ from pathlib import Path
 from history.atomic import link_atomically
 from history.failure import HarnessError, UsageError
 
-__all__ = ["LATEST", "RunDirectory", "find_run", "refuse_name"]
-
 LATEST = "latest"
 
 _SCENARIO_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")

@@ -20,28 +20,6 @@ from typing import Final
 import pyarrow as pa
 
 from history.cluster_schema import CLUSTER_TABLES
-from history.operation import F, Outcome
-
-__all__ = [
-    "CUT_SEGMENTS",
-    "FAULTS",
-    "LATER_COLUMNS",
-    "LATER_TABLES",
-    "MICRO_OPERATIONS",
-    "MODEL_OPERATIONS",
-    "OPEN_TABLES",
-    "OPERATIONS",
-    "RECORDS",
-    "RECORD_BUCKET_COUNT",
-    "RUN_TABLES",
-    "SAMPLES",
-    "TABLES",
-    "ZNODE_OPERATIONS",
-    "F",
-    "Outcome",
-    "with_later_columns",
-]
-
 
 RECORD_BUCKET_COUNT: Final = 16
 """The number of files of `records`, by a stable hash of the key: one task a file, no shuffle."""

@@ -55,8 +55,6 @@ from history.segment_format import NO_KEY, OPEN_NS, UNKNOWN_OFFSET, SegmentKind
 from history.table_file import PartFiles, TableFile
 from history.writer import bucket_file, bucket_of, new_history
 
-__all__ = ["note_digests", "seal"]
-
 _LOG: Final = logging.getLogger(__name__)
 _OWN_GROUP_ROWS: Final = 1 << 14
 _BATCH_ROWS: Final = 1 << 16

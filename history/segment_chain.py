@@ -8,8 +8,6 @@ from typing import Final
 
 from history.segment_format import ClientCounter, MappedSegment, SegmentLayout, create_segment
 
-__all__ = ["SegmentChain"]
-
 _CLIENT_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _PROCESS_MAX: Final = 1 << 22
 

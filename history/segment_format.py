@@ -29,24 +29,6 @@ from numpy.typing import NDArray
 
 from history.failure import HarnessError
 
-__all__ = [
-    "COUNTERS",
-    "INVOKED",
-    "NO_KEY",
-    "OPEN_NS",
-    "PROCESS_SHIFT",
-    "RETURNED",
-    "ROW",
-    "SLOT",
-    "UNKNOWN_OFFSET",
-    "ClientCounter",
-    "MappedSegment",
-    "SegmentKind",
-    "SegmentLayout",
-    "create_segment",
-    "segment_name",
-]
-
 MAGIC: Final = b"FENCPOST"
 FORMAT_VERSION: Final = 1
 PAGE_BYTES: Final = 4096

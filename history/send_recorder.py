@@ -29,8 +29,6 @@ from history.segment_format import (
     SegmentLayout,
 )
 
-__all__ = ["SendRecorder"]
-
 
 class SendRecorder:
     """The recorder of one producer process's sends, in batches.

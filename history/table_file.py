@@ -17,8 +17,6 @@ import pyarrow.parquet as pq
 from history.atomic import sync
 from history.schema import TABLES
 
-__all__ = ["PartFiles", "TableFile", "whole_table_file"]
-
 _ROW_GROUP_ROWS: Final = 1 << 20
 _WIDE_GROUP_ROWS: Final[Mapping[str, int]] = {"metadata_log": 1 << 16}
 """Of a table whose rows are many times larger than others': what one who writes or reads it by the

@@ -15,8 +15,6 @@ from history.atomic import write_atomically
 from history.failure import UsageError
 from history.run_directory import RunDirectory
 
-__all__ = ["is_thinned", "refuse_thinned", "thin"]
-
 _REMOVED: Final = ("history", "raw", "nodes", "clients")
 
 

@@ -10,8 +10,6 @@ from typing import Final, NamedTuple
 
 from history.clock import EVERY_NODE, ClockSkew, TellsTime
 
-__all__ = ["STEP_NS", "WallClock"]
-
 STEP_NS: Final = 20_000_000
 """A wall clock that is off by less has kept step."""
 _LOOK_NS_MAX: Final = 5_000_000

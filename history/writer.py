@@ -23,8 +23,6 @@ from history.run_directory import RunDirectory
 from history.schema import RECORD_BUCKET_COUNT, RUN_TABLES
 from history.table_file import TableFile
 
-__all__ = ["bucket_file", "bucket_of", "new_history", "write_tables"]
-
 _RECORD_ORDER: Final = [(name, "ascending") for name in ("key", "operation", "position")]
 _REPLICA_ORDER: Final = [(name, "ascending") for name in ("key", "node", "offset")]
 

@@ -20,8 +20,6 @@ from clusters.provision.cache import Progress, cache_dir, kept
 from history.failure import HarnessError
 from native.rewriting import rewritten
 
-__all__ = ["compiled_library", "compiled_modules", "why_not"]
-
 _PACKAGES: Final = ("clusters", "harness", "history", "nemesis", "workloads")
 """The packages that mypy reads, since modules to be compiled import them."""
 _COMPILED: Final = (

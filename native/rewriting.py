@@ -16,8 +16,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-__all__ = ["rewritten"]
-
 _OPTIONS: Final = {"frozen", "slots", "kw_only", "eq"}
 _OF_FIELDS: Final = {"default", "default_factory", "init", "compare"}
 _HELPERS: Final = "from clusters.compiled import adopt as _adopt, restored as _restored"

@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from clusters.port import NodeName, NodeRoles
 from nemesis.mix_spec import MixSpec
 
-__all__ = ["NodeBudget"]
-
 
 @dataclass(frozen=True, slots=True)
 class NodeBudget:

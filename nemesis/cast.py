@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from clusters.kafka_port import Role, role_of
 from clusters.port import OWN_ROLES, NodeName, NodeRoles
 
-__all__ = ["Cast", "drawn_cast"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cast:

@@ -30,8 +30,6 @@ from nemesis.verbs.step import OnNodes, Step
 from nemesis.verbs.stop import ShutDown
 from nemesis.verbs.wipe import Wipe
 
-__all__ = ["Chaos"]
-
 _SPELL_S: Final = (0.5, 3.0)
 _GAPS_S: Final = (0.03, 0.1, 0.3, 0.8)
 """The mean times between two steps; one is drawn for each spell."""

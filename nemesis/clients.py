@@ -7,8 +7,6 @@ from typing import Final, Protocol
 
 from history.failure import HarnessError, SpecError
 
-__all__ = ["ClientChoice", "ControlsClients", "parse_clients"]
-
 _FORM: Final = re.compile(r"(one|all) (producer|consumer)s?|((?:producer|consumer)-\d+)")
 
 

@@ -36,8 +36,6 @@ from nemesis.targets import Scene
 from nemesis.verbs.registry import verb_of
 from nemesis.verbs.step import OnNodes
 
-__all__ = ["NEXT_LOOK", "LostDisks", "loses_records", "loses_vote"]
-
 NEXT_LOOK: Final = 2
 """So many looks later one has begun since: one may be under way."""
 

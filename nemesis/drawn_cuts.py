@@ -25,8 +25,6 @@ from nemesis.topology import (
     flows_of,
 )
 
-__all__ = ["drawn_cut"]
-
 _RING_MIN: Final = 5
 _BRIDGE_MIN: Final = 3
 

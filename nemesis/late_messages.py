@@ -43,8 +43,6 @@ from nemesis.verbs.wait import Wait
 from nemesis.verbs.wipe import Wipe
 from nemesis.wire.rules import Clause, Hold, Match, Operator
 
-__all__ = ["REPLICAS_MIN", "drawn_late_fetch", "drawn_late_word"]
-
 REPLICAS_MIN: Final = 3
 _CATCHES_UP_S: Final = (0.05, 0.2, 0.5)
 _HEARS_S: Final = (0.0, 0.05, 0.2)

@@ -12,8 +12,6 @@ from typing import Final
 from clusters.kafka_port import Role
 from clusters.port import OWN_ROLES, NodeName, NodeRoles
 
-__all__ = ["MESSAGES", "DrawnMessage", "drawn_message", "sent_by"]
-
 _QUORUM_MIN: Final = 3
 
 

@@ -46,8 +46,6 @@ from nemesis.verbs.registry import EPISODES, is_fault
 from nemesis.verbs.step import Breaking, OnNodes, Step
 from nemesis.waiting import Awaited, Waiting, patience_s
 
-__all__ = ["Mix"]
-
 _AGAIN_S: Final = 0.5
 """The time after which a turn that could not come about is tried again."""
 _TRIED_S: Final = 5.0

@@ -3,8 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-__all__ = ["MixSpec"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MixSpec:

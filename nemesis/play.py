@@ -42,13 +42,12 @@ from dataclasses import replace
 
 from clusters.stage import Stage
 from history.failure import Mistakes, SpecError
-from nemesis.steps import Choose, Gap, Play, Repeat, Step, starts_clients
+from nemesis.steps import Choose, Gap, Repeat, starts_clients
 from nemesis.verbs.course import PlayCourse
 from nemesis.verbs.registry import VERBS, verb_of
+from nemesis.verbs.step import Play, Step
 from nemesis.verbs.written import Written
 from nemesis.words import did_you_mean, duration_text
-
-__all__ = ["Play", "Stage", "Step", "parse_play", "refuse_contradictions", "step_data", "step_word"]
 
 _BLOCKS: Mapping[str, tuple[str, ...]] = {"repeat": ("steps",), "choose": ()}
 """The words that hold steps, with their modifiers."""

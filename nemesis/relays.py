@@ -27,8 +27,6 @@ from nemesis.verbs.step import Parties, Play, Step
 from nemesis.verbs.wait import Wait
 from nemesis.wire.rules import Direction, Hold, Match
 
-__all__ = ["REPLICAS_MIN", "drawn_relay"]
-
 REPLICAS_MIN: Final = 3
 _OUT_WITHIN_S: Final = 4.0
 """Longer than a replica may lag in a quick cluster."""

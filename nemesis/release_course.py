@@ -17,8 +17,6 @@ from clusters.stage import Stage
 from history.failure import SpecError
 from nemesis.targets import Choice, NamedNodes, Target
 
-__all__ = ["ReleaseCourse", "parse_release", "parse_version"]
-
 Line = tuple[int, int] | None
 """The line of a release or a metadata.version, e.g. (4, 3); None: unknown until it is looked up."""
 _RELEASE: Final = re.compile(r"\d+\.\d+\.\d+(-[A-Za-z0-9.]+)?|path:.+")

@@ -11,8 +11,6 @@ from typing import Final
 
 from nemesis.mix_spec import MixSpec
 
-__all__ = ["Rounds"]
-
 _PATIENCE: Final = 10
 """The draws in a row that may begin nothing before those to come are forgotten: some kinds never
 can begin (where no node of a role may be down), and they must not stop the rest."""

@@ -10,26 +10,9 @@ from nemesis.targets import NamedNodes
 from nemesis.verbs.await_condition import Await
 from nemesis.verbs.registry import is_fault, kind_of, verb_of
 from nemesis.verbs.start_clients import StartClients
-from nemesis.verbs.step import AWAIT_BOUND_S, Breaking, OnNodes, Play, Step
+from nemesis.verbs.step import Breaking, OnNodes, Play, Step
 from nemesis.verbs.takes import Takes
 from nemesis.verbs.wait import Wait
-
-__all__ = [
-    "AWAIT_BOUND_S",
-    "Choose",
-    "Gap",
-    "Play",
-    "Repeat",
-    "Step",
-    "dealt",
-    "flat",
-    "kinds_of_play",
-    "next_ends",
-    "places",
-    "starts_clients",
-    "takes_of",
-    "uses_clients",
-]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,18 +17,6 @@ from clusters.systems import SYSTEMS, kinds_of_node
 from clusters.targets import DescribedTarget
 from history.failure import SpecError
 
-__all__ = [
-    "ByRole",
-    "Choice",
-    "NamedNodes",
-    "Scene",
-    "Share",
-    "Target",
-    "parse_target",
-    "resolve",
-    "target_data",
-]
-
 
 class Share(StrEnum):
     """The share of the nodes of a role."""

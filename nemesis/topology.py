@@ -19,21 +19,6 @@ from history.failure import HarnessError
 from nemesis.targets import Scene, Target, resolve
 from nemesis.wire.rules import Flow
 
-__all__ = [
-    "ALL",
-    "Cut",
-    "Flows",
-    "Groups",
-    "Isolate",
-    "OneWay",
-    "Party",
-    "Shape",
-    "Shaped",
-    "cut_off",
-    "flows_of",
-    "joined_groups",
-]
-
 
 class Shape(StrEnum):
     """A partition by name, with the nodes drawn from the seed."""

@@ -35,8 +35,6 @@ from nemesis.verbs.step import OnNodes, Play, Step
 from nemesis.verbs.stop import ShutDown
 from nemesis.verbs.wait import Wait
 
-__all__ = ["AWAIT_S", "Guard", "May", "MixMoment", "Unfolding"]
-
 AWAIT_S: Final = 20.0
 """The bound of what a play waits for: a start of a node on a busy machine, an election."""
 _MOVE_S: Final = 2.0

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-__all__ = ["Awaited", "Waiting", "patience_s"]
-
 _QUIET_S: Final = 40.0
 """The time without a fault in which what is waited for is to have come, or to be left out."""
 _PATIENCE_S_MIN: Final = 5.0

@@ -13,8 +13,6 @@ from nemesis.messages import sent_by
 from nemesis.mix_spec import MixSpec
 from nemesis.wire.rules import Direction
 
-__all__ = ["CHANGES_CONTROLLER", "asked_messages", "asked_strikes", "asked_windows"]
-
 CHANGES_CONTROLLER: Final = "change_controller"
 """The name of any strike on the active controller: what comes of it counts, not how it was done."""
 

@@ -51,8 +51,6 @@ from nemesis.wire.rules import (
     Watch,
 )
 
-__all__ = ["WINDOW_STRIKES", "drawn_message_fault", "drawn_window"]
-
 WINDOW_STRIKES: Final = (Kill, Pause, ShutDown, CutPower)
 """The ways to strike a party, besides wiping its disk after a kill."""
 

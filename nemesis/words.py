@@ -7,8 +7,6 @@ from typing import Any
 
 from history.failure import Mistakes, SpecError
 
-__all__ = ["did_you_mean", "duration_s", "duration_text", "property_texts", "rule_name"]
-
 _UNITS_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 _LONGEST_S = 30 * 86_400.0
 _DURATION = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*(ms|s|m|min|h)?\s*")

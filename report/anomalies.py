@@ -19,16 +19,6 @@ from checkers.anomaly import ANOMALIES, SENTENCES, Anomaly, anomalies_of
 from checkers.verdict import CheckResult, Verdict
 from history.failure import HarnessError
 
-__all__ = [
-    "AnomalyGroup",
-    "Record",
-    "ShownOperation",
-    "groups_in",
-    "groups_of",
-    "operations_at",
-    "records_of",
-]
-
 RECORDS_AN_OPERATION_MAX: Final = 6
 """A poll may have returned thousands; the page shows those that the anomaly is about."""
 

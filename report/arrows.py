@@ -14,8 +14,6 @@ from typing import Any, Final
 from report.frames import DECIDING, DISTURBING, ShownFrame
 from report.notation import length, moment
 
-__all__ = ["ARROWS_MAX", "Arrow", "ArrowFate", "arrows_of", "chosen_arrows"]
-
 ARROWS_MAX: Final = 120
 _AT_ONCE_NS: Final = 100_000_000
 """An answer within this is drawn with its question."""

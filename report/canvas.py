@@ -30,8 +30,6 @@ from report.notation import printable
 from report.painting import FONT, fault_entry, paint, tag, tooltip
 from report.timeline import Bins
 
-__all__ = ["Canvas", "Columns", "Drawing", "LegendEntry", "seconds", "width"]
-
 Columns = Mapping[str, NDArray[np.float64]]
 
 _NS: Final = 1e9

@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from checkers.proof import Fact, FactKind, Proof
 from report.notation import one_line
 
-__all__ = ["Evidence", "evidence_lines", "evidence_of"]
-
 _LISTED_MAX = 8
 
 

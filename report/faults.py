@@ -11,8 +11,6 @@ from typing import Protocol, TypeVar
 
 import pyarrow as pa
 
-__all__ = ["FaultLane", "FaultSpan", "faults_open", "first_fit", "lanes_of", "spans_of"]
-
 RUN_LANE = "run"
 """The lane of a fault that names no target."""
 

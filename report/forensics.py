@@ -27,8 +27,6 @@ from checkers.losses.forensics import (
 )
 from report.notation import counted, length
 
-__all__ = ["MEANINGS", "LossStory", "Moment", "Stories", "replica_epochs", "stories_at"]
-
 MEANINGS: Final = {
     ValueFate.LOST: "on no replica's disk",
     ValueFate.UNREACHABLE: "on a replica's disk, outside the log of the leader",

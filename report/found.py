@@ -7,8 +7,6 @@ from checkers.verdict import RunFinding
 from report.notation import integer
 from report.proofs import GroupOfProofs
 
-__all__ = ["FoundProofs", "finding_words", "proofs_by_finding"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundProofs:

@@ -22,18 +22,6 @@ from checkers.rows import places_in_runs
 from checkers.sources import rows_of
 from history.schema import TABLES, with_later_columns
 
-__all__ = [
-    "DECIDING",
-    "DISTURBING",
-    "NO_FRAMES",
-    "PASSED",
-    "FrameCounts",
-    "ShownFrame",
-    "frame_counts",
-    "frame_ends",
-    "frames_between",
-]
-
 _ORDER: Final = [("frame", "ascending"), ("item", "ascending")]
 
 PASSED: Final = "forwarded"

@@ -6,9 +6,7 @@ from typing import Final
 from checkers.znodes.operations import CHANGES, READS
 from history.manifest import Manifest
 from history.models import Model
-from history.schema import F
-
-__all__ = ["OF_RECORDS", "OF_ZNODES", "Functions", "functions_of"]
+from history.operation import F
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from history.manifest import Manifest
+from history.operation import F, Outcome
 from history.run_directory import RunDirectory
-from history.schema import F, Outcome
 from report.functions import OF_ZNODES
 from report.headline import Headline, headline_of
 from report.nemesis_work import idle_words
@@ -14,8 +14,6 @@ from report.notation import counted, integer, length, utc
 from report.reading import Reading
 from report.service import service_facts
 from report.tally import RunTally
-
-__all__ = ["Head", "HeadFact", "head_of", "identity_facts"]
 
 _FINAL: Final = ("final-read",)
 

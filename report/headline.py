@@ -15,9 +15,6 @@ from history.manifest import Manifest, RunState
 from report.kinds import without_effect
 from report.notation import counted, integer, length, one_line, shortened
 
-__all__ = ["Headline", "Standing", "headline_of", "not_judged", "tested_line", "waived_words"]
-
-
 _FIRST_REASON_MAX: Final = 240
 
 

@@ -15,8 +15,6 @@ from history.reader import load_table
 from history.run_directory import RunDirectory
 from report.notation import moment
 
-__all__ = ["SettingRow", "in_force"]
-
 _SHOWN: Final = (
     *("min.insync.replicas", "default.replication.factor", "unclean.leader.election.enable"),
     *("compression.type", "broker.rack", "replica.lag.time.max.ms", "replica.selector.class"),

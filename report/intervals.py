@@ -27,8 +27,6 @@ from history.models import Model
 from report.notation import counted, length, moment
 from report.svg import CHARACTER, event_group, line, text
 
-__all__ = ["OPERATIONS_MAX", "draw_intervals", "model_rows_at", "picture_of"]
-
 OPERATIONS_MAX: Final = 40
 """The bound on operations in a picture, the earliest ones: a longer proof is not read from it."""
 

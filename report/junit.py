@@ -28,8 +28,6 @@ from report.reading import RunAnswers, read_answers
 from report.service import service_properties
 from report.windows import window_properties
 
-__all__ = ["write_junit"]
-
 _DETAILS_MAX: Final = 4
 _SKIPPED: Final = {
     Validity.NOT_JUDGED: "not judged: there was no case",

@@ -8,8 +8,6 @@ from checkers.verdict import Verdict
 from history.manifest import Manifest
 from report.notation import integer, one_line
 
-__all__ = ["KindRow", "kind_properties", "kind_rows", "kinds_line", "without_effect"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KindRow:

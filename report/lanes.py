@@ -19,8 +19,6 @@ from report.notation import length, moment, printable, shortened
 from report.painting import fault_entry, paint, tag, tooltip
 from report.windows import WindowSpan
 
-__all__ = ["AnomalyMark", "draw_faults", "draw_windows"]
-
 _LANE_HEIGHT: Final = 34
 _AXES_HEIGHT: Final = 76
 _LANE_NAME_MAX: Final = 13

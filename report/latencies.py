@@ -10,8 +10,6 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Latencies", "LatencyFold"]
-
 _BUCKETS_AN_OCTAVE: Final = 32
 _LATENCY_NS_MIN: Final = 1000.0
 _OCTAVES: Final = 32

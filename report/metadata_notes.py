@@ -20,8 +20,6 @@ import pyarrow.compute as pc
 from checkers.sources import Source, rows_of
 from history.manifest import Manifest
 
-__all__ = ["DecisionNote", "NoteKind", "notes_of", "topic_names"]
-
 _IDENTITY: Final = ("type", "snapshot", "metadata_offset", "digest")
 _COLUMNS: Final = (
     *(*_IDENTITY, "node", "timestamp_ms", "controller_epoch", "topic", "topic_id", "partition"),

@@ -5,8 +5,6 @@ from typing import Final
 from history.manifest import NemesisWork
 from report.notation import length, moment, one_line
 
-__all__ = ["idle_words", "work_line"]
-
 _NS: Final = 1_000_000_000
 
 

@@ -11,21 +11,6 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Final
 
-__all__ = [
-    "about",
-    "counted",
-    "figure",
-    "integer",
-    "length",
-    "listed",
-    "moment",
-    "one_line",
-    "printable",
-    "shortened",
-    "size",
-    "utc",
-]
-
 _NS_A_SECOND: Final = 1_000_000_000
 _KIB: Final = 1024.0
 _LISTED_MAX: Final = 8

@@ -7,8 +7,6 @@ from checkers.grounds.topics_alive import topics_alive_in
 from checkers.verdict import Verdict
 from report.notation import integer, one_line
 
-__all__ = ["operation_properties", "operations_line", "topics_line"]
-
 
 def operations_line(verdict: Verdict) -> str:
     """Return `create-topic 41 of 71, reassign 0 of 16`: how many succeeded, of how many calls."""

@@ -12,8 +12,6 @@ from history.manifest import Manifest
 from report.frames import ShownFrame
 from report.metadata_notes import DecisionNote
 
-__all__ = ["is_of_load", "topics_of", "without_load"]
-
 _INTERNAL = "__"
 
 

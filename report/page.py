@@ -41,8 +41,6 @@ from report.sequence_svg import draw_scene
 from report.service import service_rows
 from report.tables import provenance_of
 
-__all__ = ["write_page"]
-
 _METRICS: Final = ("cpu_fraction", "rss_bytes")
 
 

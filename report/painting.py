@@ -9,8 +9,6 @@ from collections.abc import Sequence
 from html import escape
 from typing import Any, Final
 
-__all__ = ["FONT", "fault_entry", "paint", "tag", "tooltip"]
-
 FONT: Final = "system-ui, sans-serif"
 
 _LABEL_STYLE: Final = "color: var(--quiet); text-align: right; padding-right: 8px"

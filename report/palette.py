@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
-__all__ = ["ROLES", "FaultLook", "Shade", "fault_colours", "source_colours"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shade:

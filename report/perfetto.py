@@ -24,8 +24,6 @@ from history.run_directory import RunDirectory
 from report.serve.timeline.block import KINDS, Block
 from report.serve.timeline.opened import OpenRun
 
-__all__ = ["TraceCounts", "write_trace"]
-
 _SEQUENCE: Final = 1
 _REQUEST, _RESPONSE, _OPERATION, _RECORD = range(len(KINDS))
 

@@ -15,8 +15,6 @@ import yaml
 from history.failure import HarnessError
 from report.faults import FaultSpan
 
-__all__ = ["PerformedStep", "performed_steps"]
-
 _MODIFIERS: Final = frozenset(("at", "as", "to", "within", "keep_directory_id"))
 
 

@@ -14,7 +14,7 @@ from bokeh.models import ColumnDataSource
 from bokeh.plotting import figure
 from numpy.typing import NDArray
 
-from history.schema import Outcome
+from history.operation import Outcome
 from report.canvas import Canvas, Drawing, LegendEntry, width
 from report.functions import OF_RECORDS, OF_ZNODES
 from report.lanes import AnomalyMark, draw_faults, draw_windows
@@ -24,8 +24,6 @@ from report.painting import paint, tag
 from report.samples import SampleSeries
 from report.timeline import Timeline
 from report.windows import WindowSpan
-
-__all__ = ["PlotSet", "plots_of"]
 
 _MIB: Final = float(1 << 20)
 # By metric: what its samples are divided by, the unit that this makes, the title and the caption.

@@ -8,7 +8,8 @@ from urllib.parse import quote
 from markupsafe import Markup
 
 from checkers.anomaly import Anomaly
-from checkers.catalogue import CatalogueEntry, entry_of
+from checkers.catalogue import entry_of
+from checkers.entry import CatalogueEntry
 from history.models import Model
 from report.anomalies import Record, ShownOperation, operations_at, records_of
 from report.evidence import Evidence, evidence_of
@@ -16,8 +17,6 @@ from report.faults import FaultSpan, faults_open
 from report.intervals import OPERATIONS_MAX, picture_of
 from report.lanes import AnomalyMark
 from report.reading import Reading
-
-__all__ = ["GroupOfProofs", "ProofStep", "ShownProof", "known_entry", "proofs_of"]
 
 _STEPS_MAX: Final = 8
 """The bound on operations shown of one anomaly: a few explain a duplicate of a thousand reads."""

@@ -26,8 +26,6 @@ from report.tally import RunTally, TallyFold
 from report.timeline import Timeline, TimelineFold, bins_for, block_of
 from report.windows import WindowSpan, window_spans_of
 
-__all__ = ["Attempts", "Reading", "RunAnswers", "read_answers", "read_run"]
-
 _BATCH_ROWS: Final = 1 << 18
 _WORDS: Final = ("f", "outcome", "error")
 _CLIENT_TABLES: Final = frozenset(("operations", "records"))

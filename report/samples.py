@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 
 from report.timeline import Bins
 
-__all__ = ["SOURCE_COUNT_MAX", "SampleSeries", "series_of"]
-
 SOURCE_COUNT_MAX: Final = 12
 """The number of lines that an eye can tell apart; the sources with the highest peaks are kept."""
 

@@ -27,8 +27,6 @@ from report.own_load import is_of_load, topics_of, without_load
 from report.performed import PerformedStep, performed_steps
 from report.reading import Attempts, Reading
 
-__all__ = ["RULE_KINDS", "SequenceScene", "Window", "scene_of"]
-
 RULE_KINDS: Final = frozenset(
     (
         *("hold", "drop", "delay", "duplicate", "reorder", "answer", "lower_version"),

@@ -15,18 +15,6 @@ from report.metadata_notes import DecisionNote
 from report.performed import PerformedStep
 from report.sequence import SequenceScene
 
-__all__ = [
-    "HEAD",
-    "NOTES_WIDTH",
-    "TIME_RIGHT",
-    "Arrival",
-    "ColumnPlaces",
-    "Event",
-    "SceneLayout",
-    "SceneRow",
-    "layout_of",
-]
-
 TIME_RIGHT: Final = 62.0
 NOTES_WIDTH: Final = 256.0
 """The room for the words of a decision."""

@@ -33,8 +33,6 @@ from report.sequence_layout import (
 )
 from report.svg import BOLD_CHARACTER, CHARACTER, cross, event_group, head, line, pill, text
 
-__all__ = ["draw_scene"]
-
 _LANE: Final = 9.0
 _TONES: Final = {
     NoteKind.ISR: "--records",

@@ -7,16 +7,6 @@ from typing import Any, Final
 from checkers.service_level import LatencyLevel, LossLevel, ServiceLevel, SilenceOf, UseService
 from report.notation import counted, integer, length, moment, one_line
 
-__all__ = [
-    "ServiceFact",
-    "fault_latency",
-    "service_facts",
-    "service_json",
-    "service_lines",
-    "service_properties",
-    "service_rows",
-]
-
 _NS: Final = 1e9
 _NS_A_MS: Final = 1e6
 

@@ -12,18 +12,6 @@ from typing import Any, Final
 
 from report.notation import counted, integer, one_line, shortened
 
-__all__ = [
-    "VERDICTS",
-    "LeftOutCell",
-    "RunGroup",
-    "SummedRun",
-    "is_as_expected",
-    "not_judged_in",
-    "run_groups",
-    "sum_line",
-    "summed_run",
-]
-
 VERDICTS: Final = ("valid", "invalid", "unknown", "failed")
 """The verdicts of summed runs; a run that failed has no verdict of the checks."""
 _REASON_MAX: Final = 120

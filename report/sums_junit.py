@@ -15,8 +15,6 @@ from history.atomic import write_atomically
 from report.notation import printable
 from report.sums import LeftOutCell, RunGroup, SummedRun, run_groups
 
-__all__ = ["write_sums_junit"]
-
 _TAGS: Final = {"invalid": "failure", "unknown": "error", "failed": "error"}
 _APART: Final = re.compile(r"[^A-Za-z0-9_-]+")
 """Build servers take a dot in a class's name for the end of a package's."""

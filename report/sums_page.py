@@ -22,8 +22,6 @@ from report.sums import (
     sum_line,
 )
 
-__all__ = ["write_sums_page"]
-
 
 def write_sums_page(
     path: Path,

@@ -7,8 +7,6 @@ from markupsafe import Markup
 
 from report.notation import printable
 
-__all__ = ["BOLD_CHARACTER", "CHARACTER", "cross", "event_group", "head", "line", "pill", "text"]
-
 CHARACTER: Final = 6.4
 """The average width of a character of 12 px text; labels are cut by it."""
 

@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import quote
 
-from checkers.catalogue import CatalogueEntry, Kind
+from checkers.entry import CatalogueEntry, Kind
 from checkers.grounds.operation_kinds import operation_kinds_in
 from checkers.grounds.windows import WindowKind, strikes_in, window_kinds_in
 from checkers.verdict import CheckResult
 from history.errors import registry
 from history.manifest import Manifest
+from history.operation import Outcome
 from history.run_directory import RunDirectory
-from history.schema import Outcome
 from report.faults import FaultSpan
 from report.head import HeadFact
 from report.notation import figure, length
@@ -23,26 +23,6 @@ from report.reading import Reading, RunAnswers
 from report.service import fault_latency
 from report.tally import ErrorCount, Grounds
 from report.windows import WindowSpan
-
-__all__ = [
-    "CheckPart",
-    "CheckRow",
-    "ErrorRow",
-    "FaultRow",
-    "FaultTable",
-    "FileRow",
-    "Folder",
-    "OperationRow",
-    "Provenance",
-    "WindowRow",
-    "WindowTable",
-    "checks_of",
-    "errors_of",
-    "faults_of",
-    "operations_of",
-    "provenance_of",
-    "windows_of",
-]
 
 _FAULTS_MAX: Final = 500
 """The bound on rows of faults; hours of them are better read from the table itself."""

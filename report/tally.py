@@ -12,12 +12,10 @@ import numpy as np
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from history.schema import F, Outcome
+from history.operation import F, Outcome
 from report.faults import FaultSpan
 from report.functions import Functions
 from report.timeline import OperationBlock
-
-__all__ = ["ErrorCount", "Grounds", "RunTally", "TallyFold"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

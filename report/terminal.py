@@ -27,8 +27,6 @@ from report.reading import RunAnswers, read_answers
 from report.service import service_lines
 from report.windows import window_line
 
-__all__ = ["verdict_text"]
-
 _FIGURES_MAX: Final = 3
 
 

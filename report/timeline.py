@@ -15,19 +15,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from history.failure import HarnessError
-from history.schema import F, Outcome
+from history.operation import F, Outcome
 from report.functions import Functions
 from report.latencies import Latencies, LatencyFold
-
-__all__ = [
-    "BIN_COUNT_MAX",
-    "Bins",
-    "OperationBlock",
-    "Timeline",
-    "TimelineFold",
-    "bins_for",
-    "block_of",
-]
 
 BIN_COUNT_MAX: Final = 2000
 """The bound on bins: more points than pixels tell an eye nothing and weigh on the page."""

@@ -13,13 +13,6 @@ from checkers.grounds.windows import WindowKind, window_kinds_in
 from checkers.verdict import Verdict
 from report.notation import integer, one_line
 
-__all__ = [
-    "WindowSpan",
-    "window_line",
-    "window_properties",
-    "window_spans_of",
-]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowSpan:

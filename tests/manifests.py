@@ -5,8 +5,6 @@ from typing import Final
 from clusters.hosts.process import harness_mark
 from history.manifest import Manifest, Promises, RunState
 
-__all__ = ["MANIFEST", "mark_of_a_reused_pid"]
-
 MANIFEST: Final = Manifest(
     run_id="s/1",
     state=RunState.RECORDED,

@@ -2,8 +2,6 @@
 
 import pytest
 
-__all__ = ["OWN_NODES"]
-
 _KILLED_AND_CUT_OFF = """
 name: killed-and-cut-off
 cluster: CLUSTER

@@ -8,8 +8,6 @@ from history.reader import load_table, table_files
 from history.run_directory import RunDirectory
 from history.seal import seal
 
-__all__ = ["sealed_files", "sealed_table"]
-
 
 def sealed_table(run: RunDirectory, name: str) -> pa.Table:
     """The table, of a run that is sealed first if it is not."""

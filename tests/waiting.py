@@ -8,8 +8,6 @@ from clusters.port import NodeName
 from clusters.processes.cluster import ProcessCluster
 from history.failure import HarnessError
 
-__all__ = ["kill_all", "leading", "until"]
-
 
 def until(claim: Callable[[], bool], *, timeout_s: float = 60.0, every_s: float = 0.005) -> bool:
     """Wait for a claim to come true; False if it has not within the bound.

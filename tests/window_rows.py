@@ -6,8 +6,6 @@ import pyarrow as pa
 
 from history.cluster_schema import WINDOWS
 
-__all__ = ["NEVER_OPENED", "UNUSED", "windows_table"]
-
 _NS = 1_000_000_000
 
 

@@ -2,8 +2,6 @@
 
 from enum import StrEnum
 
-__all__ = ["ClientLibrary"]
-
 
 class ClientLibrary(StrEnum):
     """The client library of a client."""

@@ -17,8 +17,6 @@ from workloads.produce_poll_spec import ProducePollSpec
 from workloads.reading import FINAL_READERS_MAX
 from workloads.transactional_settings import java_idempotent_settings
 
-__all__ = ["ClientPlan"]
-
 _BATCH_BYTES_MAX: Final = 8 << 20
 _IN_FLIGHT_BYTES_MAX: Final = 64 << 20
 """The bytes in flight of one producer. With values of 100 B the counts of the spec come first."""

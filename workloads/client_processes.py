@@ -27,8 +27,6 @@ from workloads.clients.config import (
     write_config,
 )
 
-__all__ = ["ClientProcesses", "listed"]
-
 _UP_S_MAX: Final = 30.0
 _KILL_S_MAX: Final = 10.0
 _LOOK_S: Final = 0.02

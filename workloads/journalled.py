@@ -21,8 +21,6 @@ from history.manifest import Promises
 from history.run_directory import RunDirectory
 from workloads.client_processes import ClientProcesses
 
-__all__ = ["JournalTally", "JournalledWorkload", "clients_way"]
-
 _UP_S_MAX: Final = 30.0
 _LOOK_S: Final = 0.02
 

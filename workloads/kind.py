@@ -10,9 +10,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from clusters.hosts.warden import Warden
-from clusters.kafka_port import BrokersSpec, TopicSpec
+from clusters.kafka_port import BrokersSpec
 from clusters.port import ClusterSpec
 from clusters.system import Prepared
+from clusters.topic_spec import TopicSpec
 from history.clock import Clock
 from history.manifest import Promises
 from history.models import Model
@@ -20,8 +21,6 @@ from history.run_directory import RunDirectory
 
 if TYPE_CHECKING:
     from workloads.port import Workload  # with numpy
-
-__all__ = ["Setup", "SimulatedSetup", "WorkloadKind"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,15 +9,6 @@ except over those that the recording rests on.
 from collections.abc import Mapping
 from typing import Final
 
-__all__ = [
-    "FAST_FAILOVER",
-    "FIELDS_OF_SETTINGS",
-    "consumer_settings",
-    "final_reader_settings",
-    "producer_settings",
-    "refused_setting",
-]
-
 FIELDS_OF_SETTINGS: Final = {
     "acks": "acks",
     "request.required.acks": "acks",

@@ -7,13 +7,11 @@ checks of records judge.
 
 from typing import Final
 
-from clusters.kafka_port import keys_of
+from clusters.topic_spec import keys_of
 from workloads.clients.membership_config import MembershipConfig, write_membership_config
 from workloads.journalled import JournalledWorkload, clients_way
 from workloads.kind import Setup
 from workloads.membership_spec import MembershipSpec
-
-__all__ = ["build"]
 
 _CLIENT: Final = "membership-0"
 

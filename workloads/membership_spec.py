@@ -6,11 +6,10 @@ from typing import Annotated, Final
 
 from pydantic import Field
 
-from clusters.kafka_port import BrokersSpec, TopicSpec
+from clusters.kafka_port import BrokersSpec
+from clusters.topic_spec import TopicSpec
 from history.failure import Mistakes
 from workloads.kind import WorkloadKind
-
-__all__ = ["KIND", "MembershipSpec"]
 
 _MOVES_SURE: Final = 5
 """Moves of which one has surely begun."""

@@ -11,8 +11,6 @@ from workloads.journalled import JournalledWorkload, clients_way
 from workloads.kind import Setup
 from workloads.metadata_spec import MetadataSpec
 
-__all__ = ["build"]
-
 _CLIENT: Final = "metadata-0"
 
 

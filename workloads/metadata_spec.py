@@ -9,8 +9,6 @@ from pydantic import Field
 from history.manifest import Promises
 from workloads.kind import WorkloadKind
 
-__all__ = ["KIND", "MetadataSpec", "ReadingClient"]
-
 _SETTLED_READS_S: Final = 5.0
 """The time for reads of metadata that are held to their age."""
 _SLACK_S: Final = 5.0

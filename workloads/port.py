@@ -7,8 +7,6 @@ from history.counts import Counts
 from history.manifest import Promises
 from workloads.client_processes import ClientProcesses
 
-__all__ = ["HasProcesses", "Workload"]
-
 
 @runtime_checkable
 class HasProcesses(Protocol):

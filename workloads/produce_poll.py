@@ -11,7 +11,7 @@ from typing import Final
 
 from clusters.hosts.warden import Warden
 from clusters.kafka.prepared import PreparedKafka
-from clusters.kafka_port import TopicSpec, keys_of
+from clusters.topic_spec import TopicSpec, keys_of
 from history.clock import Clock
 from history.counts import Counts
 from history.manifest import Promises
@@ -23,9 +23,7 @@ from workloads.clients.java_gateway import JavaProgram
 from workloads.clients.java_producer import JavaProducerConfig
 from workloads.clients.transactional_config import write_as
 from workloads.kind import Setup
-from workloads.produce_poll_spec import Consume, ProducePollSpec
-
-__all__ = ["Consume", "ProducePoll", "ProducePollSpec"]
+from workloads.produce_poll_spec import ProducePollSpec
 
 _READER_SLACK_S: Final = 2.0
 """The time for a final reader to end, after it gave up."""

@@ -14,8 +14,6 @@ from workloads.librdkafka import refused_setting
 from workloads.reading import FINAL_READERS_MAX, POLL_RECORDS_MAX, readers_of
 from workloads.values import VALUE_BYTES_MIN
 
-__all__ = ["KIND", "Consume", "ProducePollSpec"]
-
 
 class Consume(StrEnum):
     """The way in which consumers get their keys."""

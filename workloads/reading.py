@@ -5,8 +5,6 @@ from typing import Final
 
 from history.manifest import Readers
 
-__all__ = ["FINAL_READERS_MAX", "POLL_RECORDS_MAX", "readers_of"]
-
 FINAL_READERS_MAX: Final = 2
 """The number of final readers: one a core of a small machine; a reader takes in about 150 000
 records a second.

@@ -24,8 +24,6 @@ from workloads.journalled import JournalTally
 from workloads.kind import Setup
 from workloads.register_spec import RegisterSpec
 
-__all__ = ["RegisterWorkload", "build"]
-
 _PROGRAM: Final = "register_client"
 _TABLE: Final = "znode_operations"
 _SLACK_S: Final = 5.0

@@ -10,8 +10,6 @@ from history.manifest import Promises
 from history.models import Model
 from workloads.kind import WorkloadKind
 
-__all__ = ["KIND", "OperationWeights", "RegisterSpec"]
-
 Weight = Annotated[int, Field(ge=0, le=1000)]
 
 

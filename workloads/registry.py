@@ -8,8 +8,6 @@ from typing import Any, Final
 import workloads
 from workloads.kind import WorkloadKind
 
-__all__ = ["KINDS", "kind_of"]
-
 
 def _found() -> Iterator[WorkloadKind]:
     for module in pkgutil.iter_modules(workloads.__path__, f"{workloads.__name__}."):

@@ -11,14 +11,6 @@ from typing import Final
 
 from workloads.librdkafka import FAST_FAILOVER
 
-__all__ = [
-    "java_consumer_settings",
-    "java_idempotent_settings",
-    "java_producer_settings",
-    "librdkafka_transaction_settings",
-    "refused_transactional_setting",
-]
-
 _FIELDS: Final = {
     "transaction.timeout.ms": "transaction_timeout_ms",
     "socket.timeout.ms": "request_timeout_ms",

@@ -14,7 +14,7 @@ from typing import Final
 from clusters.hosts.warden import Warden
 from clusters.kafka.prepared import PreparedKafka
 from clusters.kafka.releases import fetch_release
-from clusters.kafka_port import TopicSpec, keys_of
+from clusters.topic_spec import TopicSpec, keys_of
 from history.clock import Clock
 from history.counts import Counts
 from history.manifest import Promises
@@ -39,8 +39,6 @@ from workloads.transactional_settings import (
     librdkafka_transaction_settings,
 )
 from workloads.transactions_spec import TransactionsSpec
-
-__all__ = ["Transactions", "TransactionsPlan", "build"]
 
 _READ_S: Final = 20.0
 """The part of the time for final reads that is left to them after the wait for stable offsets."""

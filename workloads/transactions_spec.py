@@ -16,8 +16,6 @@ from workloads.reading import FINAL_READERS_MAX, POLL_RECORDS_MAX, readers_of
 from workloads.transactional_settings import refused_transactional_setting
 from workloads.values import VALUE_BYTES_MIN
 
-__all__ = ["KIND", "Intent", "TransactionsSpec"]
-
 _TRANSACTIONS_SURE: Final = 20
 """Transactions, on the average, of an intent of which one has surely been drawn."""
 _SLACK_S: Final = 15.0

@@ -2,6 +2,4 @@
 
 from typing import Final
 
-__all__ = ["VALUE_BYTES_MIN"]
-
 VALUE_BYTES_MIN: Final = 8

@@ -30,8 +30,6 @@ from checkers.proof import Proof
 from checkers.sources import streamed
 from checkers.table_check import TableCheck
 
-__all__ = ["CHECKS", "NAME", "deposed_controller_writes"]
-
 ENTRY: Final = CatalogueEntry.of(
     __doc__,
     nearness=Nearness.QUORUM,

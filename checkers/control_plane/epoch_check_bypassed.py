@@ -60,8 +60,6 @@ from checkers.sources import streamed
 from checkers.standstills import Standstills
 from checkers.table_check import TableCheck
 
-__all__ = ["CHECKS", "LEARNT_NS", "NAME", "bypassed_epoch_checks"]
-
 ENTRY: Final = CatalogueEntry.of(
     __doc__,
     nearness=Nearness.REQUEST,

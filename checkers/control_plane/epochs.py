@@ -35,8 +35,6 @@ from checkers.slices import Split
 from checkers.sources import Source, streamed
 from checkers.table_check import SlicedKernel, TableCheck
 
-__all__ = ["CHECKS", "NAME", "epochs_that_went_back"]
-
 ENTRY: Final = CatalogueEntry.of(
     __doc__,
     nearness=Nearness.METADATA,

@@ -32,8 +32,6 @@ from checkers.slices import Split
 from checkers.sources import streamed
 from checkers.table_check import TableCheck
 
-__all__ = ["CHECKS", "EARLY", "LATE", "SLACK_NS", "fenced_too_early", "fenced_too_late"]
-
 EARLY_ENTRY: Final = CatalogueEntry.of(
     """C8a fencing-too-early: A broker was fenced whose session had not ended.
 

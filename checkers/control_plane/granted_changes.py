@@ -20,8 +20,6 @@ from checkers.metadata.view import MetadataView
 from checkers.proof import Proof
 from checkers.rows import OPEN_NS
 
-__all__ = ["granted_changes"]
-
 
 def granted_changes(
     history: PartitionHistory, requests: IsrRequests, seen: MetadataView, *, until_ns: int

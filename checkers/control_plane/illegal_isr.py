@@ -11,16 +11,6 @@ from checkers.proof import Proof
 from checkers.slices import Split
 from checkers.table_check import TableCheck
 
-__all__ = [
-    "CHECKS",
-    "ELR_OVERLAPS",
-    "EMPTY",
-    "NOT_IN_REPLICAS",
-    "elr_overlaps",
-    "empty_isrs",
-    "strange_isrs",
-]
-
 EMPTY_ENTRY: Final = CatalogueEntry.of(
     """C9a empty-isr: A partition has no ISR.
 

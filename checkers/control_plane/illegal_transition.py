@@ -72,8 +72,6 @@ from checkers.metadata.view import METADATA, MetadataView, spelled
 from checkers.proof import Proof
 from checkers.table_check import TableCheck
 
-__all__ = ["CHECKS", "LEVEL_OF_SHUTDOWN", "METADATA_VERSION", "NAME", "illegal_transitions"]
-
 ENTRY: Final = CatalogueEntry.of(
     __doc__,
     nearness=Nearness.METADATA,

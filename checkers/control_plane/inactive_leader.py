@@ -58,8 +58,6 @@ from checkers.rows import OPEN_NS
 from checkers.sources import streamed
 from checkers.table_check import TableCheck
 
-__all__ = ["CHECKS", "NAME", "SLACK_NS", "Outages", "inactive_leaders", "outages_of"]
-
 ENTRY: Final = CatalogueEntry.of(
     __doc__,
     nearness=Nearness.METADATA,

@@ -46,8 +46,6 @@ from checkers.slices import Split
 from checkers.spans import Span, common
 from checkers.table_check import TableCheck
 
-__all__ = ["CHECKS", "GRACE_MS", "NAME", "ineligible_members"]
-
 ENTRY: Final = CatalogueEntry.of(
     __doc__,
     nearness=Nearness.METADATA,

@@ -33,8 +33,6 @@ from checkers.metadata.view import MetadataView
 from checkers.rows import OPEN_NS
 from checkers.sources import Source
 
-__all__ = ["KeptBrokers", "kept_brokers"]
-
 _TELLING: Final = ("UpdateMetadata", "LeaderAndIsr")
 _SHUTDOWN: Final = "ControlledShutdown"
 _FAILED: Final = "KAFKA_STORAGE_ERROR"

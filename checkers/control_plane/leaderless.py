@@ -32,8 +32,6 @@ from checkers.slices import Split
 from checkers.spans import FOREVER_NS, Span, common
 from checkers.table_check import TableCheck
 
-__all__ = ["CHECKS", "ELECTED_NS", "NAME", "leaderless"]
-
 ENTRY: Final = CatalogueEntry.of(
     __doc__,
     nearness=Nearness.STANDSTILL,

@@ -32,8 +32,6 @@ from checkers.proof import Proof
 from checkers.table_check import TableCheck
 from history.counter import counter_value
 
-__all__ = ["CHECKS", "NAME", "lost_metadata_writes", "written_value"]
-
 ENTRY: Final = CatalogueEntry.of(
     __doc__,
     nearness=Nearness.QUORUM,

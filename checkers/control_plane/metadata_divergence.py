@@ -45,8 +45,6 @@ from checkers.proof import Proof
 from checkers.sources import Source, rows_of, streamed
 from checkers.table_check import TableCheck
 
-__all__ = ["CHECKS", "NAME", "metadata_divergences"]
-
 ENTRY: Final = CatalogueEntry.of(
     __doc__,
     nearness=Nearness.QUORUM,

@@ -36,8 +36,6 @@ from checkers.proof import Proof
 from checkers.sources import Source, streamed
 from checkers.table_check import TableCheck
 
-__all__ = ["CHECKS", "NAME", "metadata_watermarks_ahead"]
-
 ENTRY: Final = CatalogueEntry.of(
     __doc__,
     nearness=Nearness.QUORUM,

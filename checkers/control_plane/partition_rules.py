@@ -15,17 +15,6 @@ from checkers.metadata.records import MetadataRecord
 from checkers.metadata.state import BrokerRegistration, MetadataState, PartitionAtOffset, applied
 from checkers.proof import Proof
 
-__all__ = [
-    "CHANGE",
-    "Breach",
-    "Rule",
-    "first_isr_serves",
-    "leader_registered",
-    "new_leader_serves",
-    "new_partition",
-    "partition_exists",
-]
-
 _ELR: Final = "eligible.leader.replicas.version"
 _NO_LEADER: Final = -1
 _LEVEL_OF_RECOVERY: Final = 3

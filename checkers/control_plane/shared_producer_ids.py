@@ -28,8 +28,6 @@ from checkers.proof import Proof
 from checkers.sources import Source, streamed
 from checkers.table_check import TableCheck
 
-__all__ = ["CHECKS", "NAME", "shared_producer_ids"]
-
 ENTRY: Final = CatalogueEntry.of(
     __doc__,
     nearness=Nearness.REQUEST,

@@ -8,8 +8,6 @@ from numpy.typing import NDArray
 from checkers.metadata.partition_reads import PartitionReads, ShownState
 from checkers.metadata.partition_states import Cause, PartitionHistory
 
-__all__ = ["ShownVersions"]
-
 
 class ShownVersions:
     """The version that a describe may have shown.

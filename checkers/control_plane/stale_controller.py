@@ -42,8 +42,6 @@ from checkers.proof import Proof
 from checkers.rows import OPEN_NS
 from checkers.table_check import TableCheck
 
-__all__ = ["CHECKS", "GRACE_NS", "NAME", "SILENCE_NS", "stale_controllers"]
-
 ENTRY: Final = CatalogueEntry.of(
     __doc__,
     nearness=Nearness.QUORUM,

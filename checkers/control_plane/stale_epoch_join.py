@@ -71,8 +71,6 @@ from checkers.slices import Split
 from checkers.sources import Source, has_rows, source_of, streamed
 from checkers.table_check import TableCheck
 
-__all__ = ["CHECKS", "NAME", "JudgedJoins", "StaleJoin", "Word", "stale_epoch_joins", "stale_joins"]
-
 ENTRY: Final = CatalogueEntry.of(
     __doc__,
     nearness=Nearness.REQUEST,

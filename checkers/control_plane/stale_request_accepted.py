@@ -42,8 +42,6 @@ from checkers.sources import Source, streamed
 from checkers.standstills import Standstills
 from checkers.table_check import TableCheck
 
-__all__ = ["CHECKS", "LEARNT_NS", "NAME", "Learnt", "stale_requests_accepted"]
-
 ENTRY: Final = CatalogueEntry.of(
     __doc__,
     nearness=Nearness.REQUEST,

@@ -38,8 +38,6 @@ from checkers.proof import Proof
 from checkers.slices import Split
 from checkers.table_check import TableCheck
 
-__all__ = ["CHECKS", "NAME", "SETTLED_NS", "stuck_isrs"]
-
 ENTRY: Final = CatalogueEntry.of(
     __doc__,
     nearness=Nearness.STANDSTILL,

@@ -40,8 +40,6 @@ from checkers.slices import Split
 from checkers.spans import FOREVER_NS, Span, common
 from checkers.table_check import TableCheck
 
-__all__ = ["CHECKS", "NAME", "stuck_reassignments"]
-
 ENTRY: Final = CatalogueEntry.of(
     __doc__,
     nearness=Nearness.STANDSTILL,

@@ -39,8 +39,6 @@ from checkers.proof import Proof
 from checkers.slices import Split
 from checkers.table_check import TableCheck
 
-__all__ = ["CHECKS", "NAME", "stuck_replicas"]
-
 ENTRY: Final = CatalogueEntry.of(
     __doc__,
     nearness=Nearness.STANDSTILL,

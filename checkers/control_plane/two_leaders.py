@@ -37,8 +37,6 @@ from checkers.slices import Split
 from checkers.sources import Source, streamed
 from checkers.table_check import SlicedKernel, TableCheck
 
-__all__ = ["CHECKS", "NAME", "two_leaders"]
-
 ENTRY: Final = CatalogueEntry.of(
     __doc__,
     nearness=Nearness.QUORUM,

@@ -70,8 +70,6 @@ from checkers.slices import Split
 from checkers.sources import Source, has_rows, streamed
 from checkers.table_check import TableCheck
 
-__all__ = ["CALM_NS", "CHECKS", "NAME", "unasked_changes"]
-
 ENTRY: Final = CatalogueEntry.of(
     __doc__,
     nearness=Nearness.REQUEST,

@@ -39,8 +39,6 @@ from checkers.metadata.sessions import term_at
 from checkers.metadata.view import MetadataView
 from checkers.sources import Source
 
-__all__ = ["ZookeeperRequests", "zookeeper_requests"]
-
 _ALTER: Final = "AlterPartition"
 
 

@@ -43,8 +43,6 @@ from checkers.slices import Split
 from checkers.sources import streamed
 from checkers.table_check import TableCheck
 
-__all__ = ["CHECKS", "NAME", "ProposedJoin", "proposed_joins", "unfetched_epochs"]
-
 ENTRY: Final = CatalogueEntry.of(
     __doc__,
     nearness=Nearness.REQUEST,

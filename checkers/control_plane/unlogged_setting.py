@@ -34,8 +34,6 @@ from checkers.metadata.view import MetadataView, counted, doubtful
 from checkers.proof import Proof
 from checkers.table_check import TableCheck
 
-__all__ = ["CHECKS", "NAME", "unlogged_settings"]
-
 ENTRY: Final = CatalogueEntry.of(
     __doc__,
     nearness=Nearness.NODE,

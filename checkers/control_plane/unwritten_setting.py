@@ -38,8 +38,6 @@ from checkers.metadata.write_numbers import skipped_write
 from checkers.proof import Proof
 from checkers.table_check import TableCheck
 
-__all__ = ["CHECKS", "NAME", "unwritten_settings"]
-
 ENTRY: Final = CatalogueEntry.of(
     __doc__,
     nearness=Nearness.REQUEST,

@@ -32,15 +32,6 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
-__all__ = [
-    "ALWAYS",
-    "NEVER",
-    "Contradiction",
-    "OperationKind",
-    "RegisterOperation",
-    "contradiction",
-]
-
 NEVER: Final = 1 << 62
 """The return of an operation whose end was never seen."""
 ALWAYS: Final = -NEVER

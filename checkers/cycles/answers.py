@@ -12,8 +12,6 @@ from checkers.cycles.oddity import Oddities, Oddity
 from checkers.verdict import CheckResult, Validity, reasons_listed
 from history.models import Isolation
 
-__all__ = ["CheckTally", "Counted", "answered"]
-
 _EXAMPLES_MAX: Final = 5
 
 

@@ -12,8 +12,6 @@ from checkers.cycles.levels import level_of_cycle
 from checkers.cycles.shortest import Cycle, class_of, shortest_cycle
 from history.models import Isolation
 
-__all__ = ["Cycles", "cycles_of"]
-
 _SPELLED_MAX: Final = 200
 _PLAIN_ORDER: Final = 2
 

@@ -32,8 +32,6 @@ from checkers.cycles.versions import KeyVersions
 from checkers.cycles.visits import Visits
 from checkers.rows import FAIL, INFO
 
-__all__ = ["dependencies", "observed"]
-
 Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 

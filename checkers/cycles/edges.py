@@ -13,20 +13,6 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "EDGE",
-    "EdgeEnds",
-    "EdgeKind",
-    "Edges",
-    "edges_of",
-    "ends_of",
-    "joined",
-    "merged",
-    "segments_of",
-    "spans_backwards",
-    "within",
-]
-
 Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 

@@ -29,8 +29,6 @@ from checkers.cycles.edges import EdgeEnds, EdgeKind
 from checkers.cycles.inference import Nodes
 from checkers.cycles.order import events_of, process_edges, realtime
 
-__all__ = ["ORDERS", "Component", "Graph", "components", "graph_of", "labels", "on_cycles"]
-
 Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 

@@ -27,8 +27,6 @@ from checkers.runner.tables import SealedFile, row_count
 from history.models import Isolation
 from history.schema import RECORD_BUCKET_COUNT
 
-__all__ = ["CHECKS"]
-
 _WEAKER: Final = "the transactions were promised a weaker isolation than the one that forbids it"
 _NEEDS: Final = ("micro_operations",)
 

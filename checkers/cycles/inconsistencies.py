@@ -7,8 +7,6 @@ from checkers.cycles.oddity import SHOWN, Lists, Oddities, Oddity, list_text, sp
 from checkers.proof import Proof
 from history.models import Isolation
 
-__all__ = ["internal_inconsistencies", "lost_updates"]
-
 Ints = NDArray[np.int64]
 
 

@@ -20,8 +20,6 @@ from checkers.cycles.steps import TransactionSteps, steps_of
 from checkers.cycles.versions import KeyVersions, versions_of
 from checkers.cycles.visits import visits_of
 
-__all__ = ["NODE", "Inferred", "Nodes", "inferred"]
-
 Ints = NDArray[np.int64]
 
 NODE: Final = np.dtype(

@@ -34,15 +34,6 @@ from checkers.proof import Proof
 from checkers.rows import INFO, OK
 from history.models import Isolation
 
-__all__ = [
-    "Reason",
-    "Reasons",
-    "cycles_in",
-    "reasons_in",
-    "spelled_cycle",
-    "taking_part",
-]
-
 Ints = NDArray[np.int64]
 
 

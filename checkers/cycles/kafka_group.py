@@ -48,9 +48,7 @@ from checkers.rows import OK, OPEN_NS, codes
 from checkers.runner.tables import SealedFile, keys_in, record_files
 from history.failure import HarnessError
 from history.models import Isolation
-from history.schema import F, Outcome
-
-__all__ = ["CHECKS", "COLUMNS", "judged", "key_transactions"]
+from history.operation import F, Outcome
 
 TRANSACTION_CYCLE: Final = CatalogueEntry.of(
     __doc__,

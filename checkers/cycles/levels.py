@@ -21,8 +21,6 @@ from typing import Final
 
 from history.models import Isolation
 
-__all__ = ["PROMISED_BY_DEFAULT", "CycleClass", "is_forbidden", "level_of_cycle", "promised"]
-
 PROMISED_BY_DEFAULT: Final = Isolation.STRICT_SERIALIZABLE
 _STRENGTH: Final = {level: strength for strength, level in enumerate(Isolation)}
 

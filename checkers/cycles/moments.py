@@ -38,16 +38,7 @@ from checkers.cycles.edges import EdgeKind
 from checkers.cycles.graph import Graph
 from checkers.cycles.order import Events, realtime
 from checkers.rows import OPEN_NS
-from history.schema import Outcome
-
-__all__ = [
-    "Committed",
-    "KeyTransactions",
-    "Moments",
-    "committed_of",
-    "moments_graph",
-    "written_round",
-]
+from history.operation import Outcome
 
 Ints = NDArray[np.int64]
 

@@ -37,8 +37,6 @@ from checkers.proof import Proof
 from checkers.rows import FAIL, OK
 from history.models import Isolation
 
-__all__ = ["oddities"]
-
 Ints = NDArray[np.int64]
 
 

@@ -14,8 +14,6 @@ from checkers.proof import Proof
 from checkers.rows import FAIL
 from history.models import Isolation
 
-__all__ = ["SHOWN", "SPELLED_MAX", "Lists", "Oddities", "Oddity", "list_text", "spelled_out"]
-
 Ints = NDArray[np.int64]
 
 SPELLED_MAX: Final = 1000

@@ -19,8 +19,6 @@ from numpy.typing import NDArray
 from checkers.cycles.inference import Nodes
 from checkers.rows import OK, OPEN_NS
 
-__all__ = ["Barriers", "Events", "events_of", "process_edges", "realtime"]
-
 Ints = NDArray[np.int64]
 
 

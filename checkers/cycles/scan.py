@@ -34,16 +34,6 @@ from checkers.runner.tables import SealedFile, opened
 from checkers.runner.tasks import TaskResult
 from history.failure import HarnessError
 
-__all__ = [
-    "RowGroupContent",
-    "RowGroupSummary",
-    "ScanAnswers",
-    "passed",
-    "reasons_of",
-    "segment_parts",
-    "summaries_of",
-]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowGroupSummary:

@@ -22,8 +22,6 @@ from checkers.cycles.edges import EdgeKind
 from checkers.cycles.graph import ORDERS, Component, Graph, labels, on_cycles
 from checkers.cycles.levels import CycleClass
 
-__all__ = ["Cycle", "CycleEdge", "class_of", "shortest_cycle"]
-
 Ints = NDArray[np.int64]
 
 _WORK_MAX: Final = 20_000_000

@@ -13,9 +13,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from checkers.rows import OK, OPEN_NS, codes
-from history.schema import Outcome
-
-__all__ = ["COLUMNS", "NONE", "TransactionSteps", "steps_of"]
+from history.operation import Outcome
 
 Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]

@@ -21,8 +21,6 @@ from numpy.typing import NDArray
 from checkers.cycles.steps import TransactionSteps
 from checkers.rows import FAIL
 
-__all__ = ["KeyVersions", "versions_of"]
-
 Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 

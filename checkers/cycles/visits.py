@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 
 from checkers.cycles.steps import TransactionSteps
 
-__all__ = ["Visits", "visits_of"]
-
 Ints = NDArray[np.int64]
 
 

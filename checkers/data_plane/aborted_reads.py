@@ -27,8 +27,6 @@ from checkers.entry import CatalogueEntry, Nearness
 from checkers.proof import Proof
 from checkers.rows import FAIL
 
-__all__ = ["CHECKS", "aborted_reads"]
-
 
 def aborted_reads(log: KeyLog) -> Found:
     """Find rows of ok reads whose value was sent by an operation that failed."""

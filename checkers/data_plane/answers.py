@@ -21,8 +21,6 @@ from checkers.data_plane.key_log import KeyLog
 from checkers.finding_rows import found_row, unknown_row
 from checkers.runner.memory import out_of_memory
 
-__all__ = ["KeyAnswer", "added_up", "answer_of", "answers_of", "crash", "judged_rows"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyAnswer:

@@ -21,8 +21,6 @@ from checkers.runner.tables import SealedFile, keys_in
 from checkers.setting import Setting
 from history.failure import HarnessError
 
-__all__ = ["findings_in", "key_findings", "unknown_rows"]
-
 
 def findings_in(file: SealedFile, *, setting: Setting, checks: Mapping[str, KeyCheck]) -> pa.Table:
     """Return FINDINGS of a file of `records`: the rows of each key, and last one for the file.

@@ -19,8 +19,6 @@ from checkers.data_plane.key_log import KeyLog
 from checkers.data_plane.poll_order import step_proof
 from checkers.entry import CatalogueEntry, Nearness
 
-__all__ = ["CHECKS", "internal_nonmonotonic_polls", "internal_skipped_polls"]
-
 
 def internal_nonmonotonic_polls(log: KeyLog) -> Found:
     """Find steps inside an operation that lead back, or stay."""

@@ -15,8 +15,6 @@ from checkers.entry import CatalogueEntry, Kind
 from checkers.membership import has_repeats
 from checkers.proof import Proof
 
-__all__ = ["CHECKS", "KEY_ASSUMPTIONS", "sent_values", "unique_values"]
-
 _SENDS_MAX: Final = 8
 """Sends that a proof names."""
 

@@ -7,8 +7,6 @@ from checkers.anomaly import Found
 from checkers.data_plane.key_log import KeyLog
 from checkers.entry import CatalogueEntry
 
-__all__ = ["Kernel", "KeyCheck"]
-
 Kernel = Callable[[KeyLog], Found]
 
 

@@ -42,8 +42,6 @@ from checkers.membership import is_among
 from checkers.rows import INFO, OK, UNKNOWN_OFFSET, Rows, no_rows, split
 from checkers.setting import FinalRead, Setting
 
-__all__ = ["KeyLog", "key_log", "log_of_rows", "rows_at"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyLog:

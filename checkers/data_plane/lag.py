@@ -43,9 +43,7 @@ from checkers.rows import codes
 from checkers.runner.table_pieces import outline, some_keys_in, stretch_rows, verify
 from checkers.runner.tables import SealedFile, record_files
 from checkers.verdict import CheckResult, Validity
-from history.schema import F, Outcome
-
-__all__ = ["CHECKS", "NO_LAG", "Lags", "figures_of", "lags", "lags_in"]
+from history.operation import F, Outcome
 
 _WHOLE_ROWS_MAX: Final = 1 << 20
 _KEYS_SHOWN_MAX: Final = 10

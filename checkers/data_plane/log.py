@@ -17,8 +17,6 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Log", "build_log"]
-
 _SPAN_A_ROW_MAX: Final = 8
 """Offsets between first and last, a row, up to which a table by offset is worth its memory."""
 

@@ -46,8 +46,6 @@ from checkers.proof import Proof
 from checkers.rows import UNKNOWN_OFFSET
 from checkers.setting import FinalRead
 
-__all__ = ["CHECKS", "lost_writes", "unread_below_doubt"]
-
 _AFTERWARDS: Final = 1 << 62
 """The key by which values that were read once sort after values that were never read."""
 

@@ -21,8 +21,6 @@ from checkers.data_plane.key_log import KeyLog
 from checkers.data_plane.surroundings import Spans, spans_of, stretches_read
 from checkers.rows import OK, UNKNOWN_OFFSET, taken
 
-__all__ = ["Missing", "acknowledged_before", "looked_over", "missing"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Missing:

@@ -30,8 +30,6 @@ from checkers.entry import CatalogueEntry, Nearness
 from checkers.membership import has_repeats, is_among
 from checkers.proof import Proof
 
-__all__ = ["CHECKS", "duplicates", "inconsistent_offsets"]
-
 _ENTRIES_MAX = 8
 """Operations that a proof names a pair; two would do, all of them may be thousands."""
 

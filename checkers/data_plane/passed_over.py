@@ -49,8 +49,6 @@ from checkers.membership import is_among
 from checkers.proof import Proof
 from history.manifest import Readers
 
-__all__ = ["CHECKS", "NAME", "passed_over"]
-
 ENTRY: Final = CatalogueEntry.of(
     __doc__,
     nearness=Nearness.CLIENT,

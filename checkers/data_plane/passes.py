@@ -20,8 +20,6 @@ from checkers.runner.tables import SealedFile, row_count, run_files
 from checkers.runner.tasks import JobError, TaskResult, TaskSession
 from checkers.setting import Setting
 
-__all__ = ["RecordsPass", "records_pass"]
-
 _LOG: Final = logging.getLogger(__name__)
 
 

@@ -26,16 +26,6 @@ from checkers.data_plane.steps import FAR, OddSteps
 from checkers.entry import CatalogueEntry, Nearness
 from checkers.proof import Proof
 
-__all__ = [
-    "CHECKS",
-    "is_unmeasured",
-    "measured",
-    "nonmonotonic_polls",
-    "skipped_polls",
-    "step_proof",
-]
-
-
 _STEP: Final = (
     "process {process} went from offset {before} (operation {first}) to offset {after} "
     "(operation {second})"

@@ -51,8 +51,6 @@ from history.manifest import Manifest
 from history.run_directory import RunDirectory
 from history.writer import bucket_of
 
-__all__ = ["CHECKS", "COPIES", "judged_by_logs", "of_clients", "with_culprits"]
-
 COPIES: Final = pa.schema(
     [
         # A row a copy of a value in a replica's log; -1 without idempotence.

@@ -26,8 +26,6 @@ from checkers.data_plane.key_log import KeyLog
 from checkers.entry import CatalogueEntry, Nearness
 from checkers.proof import Proof
 
-__all__ = ["CHECKS", "nonmonotonic_sends"]
-
 
 def nonmonotonic_sends(log: KeyLog) -> Found:
     """Find neighbouring sends of one process whose positions go back."""

@@ -28,20 +28,6 @@ from numpy.typing import NDArray
 
 from checkers.rows import UNKNOWN_OFFSET, Rows, joined, no_rows
 
-__all__ = [
-    "FAR",
-    "Carried",
-    "OddSteps",
-    "Pairs",
-    "ReadSteps",
-    "SendSteps",
-    "StepCounts",
-    "by_process",
-    "read_steps",
-    "send_steps",
-    "steps_with",
-]
-
 FAR: Final = 1 << 62
 """The size of a delta of which only the sign is known: the step leads to another segment."""
 

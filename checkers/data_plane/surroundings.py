@@ -20,21 +20,6 @@ from numpy.typing import NDArray
 from checkers.rows import INFO, OPEN_NS, UNKNOWN_OFFSET, Rows
 from history.manifest import Readers
 
-__all__ = [
-    "KeyContext",
-    "Reach",
-    "Spans",
-    "Stretches",
-    "bound_of",
-    "furthest",
-    "polls_of",
-    "reaches_of",
-    "reader_of",
-    "spans_of",
-    "stretches_read",
-    "times_given_up",
-]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spans:

@@ -33,8 +33,6 @@ from checkers.entry import CatalogueEntry, Nearness
 from checkers.proof import Proof
 from checkers.rows import UNKNOWN_OFFSET
 
-__all__ = ["CHECKS", "unread_doubt", "unseen"]
-
 
 def unseen(log: KeyLog) -> Found:
     """Find acknowledged values above the bound that the complete final read did not return."""

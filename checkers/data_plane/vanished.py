@@ -33,8 +33,6 @@ from checkers.membership import is_among
 from checkers.proof import Proof
 from checkers.setting import FinalRead
 
-__all__ = ["CHECKS", "vanished", "vanished_before"]
-
 
 def vanished(log: KeyLog) -> Found:
     """Find values that an ok read returned and that a later complete final read did not."""

@@ -13,9 +13,7 @@ from typing import Final
 from checkers.entry import CatalogueEntry, Kind
 from checkers.grounds.history_summary import HistorySummary
 from checkers.verdict import CheckResult, Validity
-from history.schema import F
-
-__all__ = ["CHECKS", "Assumed", "run_assumptions"]
+from history.operation import F
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

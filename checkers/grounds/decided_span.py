@@ -27,8 +27,6 @@ from history.failure import HarnessError
 from history.manifest import Manifest
 from history.run_directory import RunDirectory
 
-__all__ = ["CHECKS", "decided_span", "known_in_sum_until_s"]
-
 ENTRY: Final = CatalogueEntry.of(
     __doc__,
     kind=Kind.GROUND,

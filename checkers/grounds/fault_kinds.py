@@ -16,9 +16,7 @@ from checkers.grounds.operations import during_kind
 from checkers.verdict import Verdict
 from history.beat import STALL
 from history.manifest import Manifest
-from history.schema import F, Outcome
-
-__all__ = ["FaultKind", "figures_of", "kind_of_row", "kinds_in", "kinds_of_run", "to_be_served"]
+from history.operation import F, Outcome
 
 _BEGUN: Final = "_begun_count"
 _EFFECT: Final = "_effect_count"

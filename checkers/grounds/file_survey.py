@@ -25,10 +25,9 @@ from checkers.grounds.transactions_and_sends import (
 )
 from checkers.runner.tables import SealedFile, opened, source_in
 from history.failure import HarnessError
-from history.schema import OPEN_TABLES, TABLES, F
+from history.operation import F
+from history.schema import OPEN_TABLES, TABLES
 from history.writer import bucket_of
-
-__all__ = ["READ_ELSEWHERE", "TOLD", "FileSurvey", "survey_of", "table_of"]
 
 TOLD: Final[Mapping[str, tuple[str, ...]]] = {
     "describes": ("partition", "leader", "isr"),

@@ -31,9 +31,8 @@ from checkers.verdict import CheckResult, Validity
 from history.beat import STALL
 from history.errors import registry
 from history.manifest import Manifest, NemesisWork, RunState
-from history.schema import CUT_SEGMENTS, F, Outcome
-
-__all__ = ["CHECKS", "course", "fault_windows", "run_grounds", "without_effect"]
+from history.operation import F, Outcome
+from history.schema import CUT_SEGMENTS
 
 _TIMES: Final = ("before", "during", "between", "after")
 _FAULT_FIGURES_MAX: Final = 100

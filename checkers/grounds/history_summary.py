@@ -11,9 +11,7 @@ from numpy.typing import NDArray
 
 from checkers.grounds.repeated import signed
 from checkers.setting import FinalRead
-from history.schema import F, Outcome
-
-__all__ = ["Called", "HistorySummary", "history_summary"]
+from history.operation import F, Outcome
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

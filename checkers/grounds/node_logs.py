@@ -21,16 +21,6 @@ from checkers.proof import Proof
 from checkers.rows import OPEN_NS
 from checkers.table_check import TableCheck
 
-__all__ = [
-    "CHECKS",
-    "FATAL",
-    "HEALTHY",
-    "UNREADABLE",
-    "fatal_faults",
-    "sick_processes",
-    "unreadable_disks",
-]
-
 FATAL_ENTRY: Final = CatalogueEntry.of(
     """G5 fatal-fault: A node met what its own code holds impossible.
 

@@ -25,9 +25,8 @@ from checkers.runner.tables import SealedFile, load_faults, source_in
 from checkers.verdict import CheckResult, Validity
 from history.manifest import Manifest
 from history.models import MODEL_TABLES, Model
-from history.schema import RECORD_BUCKET_COUNT, Outcome
-
-__all__ = ["CHECKS", "ObjectTally", "evidence", "tally_of"]
+from history.operation import Outcome
+from history.schema import RECORD_BUCKET_COUNT
 
 _SHORTEST_NS: Final = 1_000_000_000
 _READ: Final = "read"

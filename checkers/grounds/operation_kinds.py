@@ -44,8 +44,6 @@ from history.manifest import Manifest
 from history.operation import Outcome
 from history.run_directory import RunDirectory
 
-__all__ = ["CHECKS", "OperationKind", "operation_kinds", "operation_kinds_in"]
-
 ENTRY: Final = CatalogueEntry.of(
     __doc__,
     kind=Kind.GROUND,

@@ -22,16 +22,7 @@ from numpy.typing import NDArray
 
 from checkers.grounds.repeated import repeated_of
 from checkers.rows import INFO, OK, OPEN_NS, codes
-from history.schema import F, Outcome
-
-__all__ = [
-    "BUCKETS_AN_OCTAVE",
-    "COLUMNS",
-    "SUMMARY",
-    "FaultWindow",
-    "during_kind",
-    "summary_of_operations",
-]
+from history.operation import F, Outcome
 
 BUCKETS_AN_OCTAVE: Final = 64
 _SHORTEST_NS: Final = 1_000_000_000

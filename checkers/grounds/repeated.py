@@ -20,9 +20,7 @@ from numpy.typing import NDArray
 
 from checkers.rows import OPEN_NS
 from checkers.sources import Source
-from history.schema import F
-
-__all__ = ["numbers_of", "other_copy", "repeated_by", "repeated_of", "signed"]
+from history.operation import F
 
 _REPEATED: Final = (
     *("operation", "position", "process", "f", "outcome", "call_ns", "return_ns", "key"),

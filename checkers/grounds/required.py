@@ -15,8 +15,6 @@ from checkers.entry import CatalogueEntry, Kind
 from checkers.verdict import CheckResult, Validity
 from history.manifest import Manifest
 
-__all__ = ["CHECKS", "required"]
-
 ENTRY: Final = CatalogueEntry.of(
     __doc__,
     kind=Kind.GROUND,

@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 
 from checkers.grounds.repeated import numbers_of
 
-__all__ = ["ALWAYS_TAPED", "PARTY_COLUMNS", "TapedParties"]
-
 PARTY_COLUMNS: Final = (
     *("frame", "connection", "source", "target", "direction", "api", "correlation_id", "time_ns"),
 )

@@ -27,8 +27,6 @@ from history.failure import HarnessError
 from history.manifest import Manifest
 from history.run_directory import RunDirectory
 
-__all__ = ["CHECKS", "TABLES", "TopicsAlive", "topics_alive", "topics_alive_in"]
-
 ENTRY: Final = CatalogueEntry.of(
     __doc__,
     kind=Kind.GROUND,

@@ -38,11 +38,10 @@ from checkers.runner.tables import SealedFile, cluster_file, run_files
 from checkers.runner.tasks import TaskSession
 from checkers.verdict import CheckResult, Validity, reasons_listed
 from history.manifest import Manifest
+from history.operation import F
 from history.roles import BROKER, ZOOKEEPER, role_of
 from history.run_directory import RunDirectory
-from history.schema import RECORD_BUCKET_COUNT, RUN_TABLES, TABLES, F
-
-__all__ = ["CHECKS", "NAME", "WholeRun", "whole_run", "whole_run_of"]
+from history.schema import RECORD_BUCKET_COUNT, RUN_TABLES, TABLES
 
 ENTRY: Final = CatalogueEntry.of(
     __doc__,

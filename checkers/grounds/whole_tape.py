@@ -50,8 +50,6 @@ from history.failure import HarnessError
 from history.manifest import Manifest
 from history.run_directory import RunDirectory
 
-__all__ = ["CHECKS", "NAME", "whole_tape", "whole_tape_of"]
-
 ENTRY: Final = CatalogueEntry.of(
     __doc__,
     kind=Kind.ASSUMPTION,

@@ -32,17 +32,6 @@ from history.failure import HarnessError
 from history.manifest import Manifest
 from history.run_directory import RunDirectory
 
-__all__ = [
-    "CHECKS",
-    "WindowKind",
-    "figures_of",
-    "strikes_in",
-    "summed_kinds",
-    "window_kinds",
-    "window_kinds_in",
-    "window_strikes",
-]
-
 ENTRY: Final = CatalogueEntry.of(
     __doc__,
     kind=Kind.GROUND,

@@ -29,18 +29,6 @@ from checkers.slices import Split
 from checkers.sources import Source, streamed
 from checkers.table_check import TableCheck
 
-__all__ = [
-    "ACCEPTED",
-    "CHECKS",
-    "REFUSED",
-    "TIMEOUTS",
-    "UNGATED",
-    "accepted_heartbeats",
-    "refused_incarnations",
-    "timeouts_out_of_order",
-    "ungated_requests",
-]
-
 REFUSED_ENTRY: Final = CatalogueEntry.of(
     """L10 valid-incarnation-refused: A living broker's heartbeat was refused.
 

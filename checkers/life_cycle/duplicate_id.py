@@ -36,8 +36,6 @@ from checkers.slices import Split
 from checkers.sources import streamed
 from checkers.table_check import TableCheck
 
-__all__ = ["CHECKS", "NAME", "duplicate_ids"]
-
 ENTRY: Final = CatalogueEntry.of(
     __doc__,
     nearness=Nearness.REGISTRATION,

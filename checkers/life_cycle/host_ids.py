@@ -40,8 +40,6 @@ from checkers.proof import Proof
 from checkers.standstills import Standstills
 from checkers.table_check import TableCheck
 
-__all__ = ["CHECKS", "GARBAGE", "MAPPING", "READ_MS", "WRONG_ID"]
-
 _NEEDS: Final = ("metadata_log", "transaction_log", "node_settings")
 
 WRONG_ID_ENTRY: Final = CatalogueEntry.of(

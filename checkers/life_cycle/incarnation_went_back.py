@@ -42,8 +42,6 @@ from checkers.slices import Split
 from checkers.sources import Source, streamed
 from checkers.table_check import TableCheck
 
-__all__ = ["CHECKS", "NAME", "incarnations_that_went_back"]
-
 ENTRY: Final = CatalogueEntry.of(
     __doc__,
     nearness=Nearness.REGISTRATION,

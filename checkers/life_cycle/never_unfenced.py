@@ -34,8 +34,6 @@ from checkers.sources import streamed
 from checkers.spans import FOREVER_NS, Span, common
 from checkers.table_check import TableCheck
 
-__all__ = ["CHECKS", "NAME", "UNFENCED_NS", "never_unfenced"]
-
 ENTRY: Final = CatalogueEntry.of(
     __doc__,
     nearness=Nearness.STANDSTILL,

@@ -37,8 +37,6 @@ from checkers.slices import Split
 from checkers.sources import Source, streamed
 from checkers.table_check import TableCheck
 
-__all__ = ["CHECKS", "NAME", "refused_but_running"]
-
 ENTRY: Final = CatalogueEntry.of(
     __doc__,
     nearness=Nearness.NODE,

@@ -70,8 +70,6 @@ from checkers.slices import Split
 from checkers.sources import Source, streamed
 from checkers.table_check import TableCheck
 
-__all__ = ["CHECKS", "NAME", "served_while_fenced"]
-
 ENTRY: Final = CatalogueEntry.of(
     __doc__,
     nearness=Nearness.NODE,

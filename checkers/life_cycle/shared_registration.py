@@ -28,8 +28,6 @@ from checkers.proof import Proof
 from checkers.sources import streamed
 from checkers.table_check import TableCheck
 
-__all__ = ["CHECKS", "NAME", "shared_registrations"]
-
 ENTRY: Final = CatalogueEntry.of(
     __doc__,
     nearness=Nearness.REGISTRATION,

@@ -48,8 +48,6 @@ from checkers.slices import Split
 from checkers.sources import Source, streamed
 from checkers.table_check import TableCheck
 
-__all__ = ["CHECKS", "NAME", "Heartbeats", "heartbeats_by_registration", "unfenced_too_early"]
-
 ENTRY: Final = CatalogueEntry.of(
     __doc__,
     nearness=Nearness.REQUEST,

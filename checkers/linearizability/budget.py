@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from time import perf_counter
 from typing import Self
 
-__all__ = ["Budget", "Meter", "OverBudgetError"]
-
 
 class OverBudgetError(Exception):
     """The budget that ran out and its size: the doubt about a key, in words."""

@@ -22,20 +22,6 @@ from checkers.rows import FAIL, INFO, OK, codes, taken
 from history.models import Model
 from history.operation import Outcome
 
-__all__ = [
-    "ALWAYS",
-    "COLUMNS",
-    "ENDLESS",
-    "NEVER",
-    "NOTHING",
-    "UNTOLD",
-    "Changes",
-    "Claims",
-    "ModelRows",
-    "claims_of",
-    "model_rows",
-]
-
 NEVER: Final = int(np.iinfo(np.int64).max)
 """The moment of what does not happen."""
 ENDLESS: Final = NEVER - 1

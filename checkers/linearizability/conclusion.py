@@ -24,8 +24,6 @@ from checkers.linearizability.faults import (
 from checkers.linearizability.schedule import Unmade, unexplained
 from checkers.linearizability.slab import FAULTS_MAX, Summary
 
-__all__ = ["Conclusion", "SlabRun", "concluded", "entries"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conclusion:

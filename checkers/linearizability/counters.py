@@ -50,8 +50,6 @@ from checkers.proof import Proof
 from checkers.rows import OPEN_NS
 from history.models import Model
 
-__all__ = ["counter"]
-
 _BEGINNING: Final = -OPEN_NS
 _MODEL: Final = Model.COUNTER
 _CITED_MAX: Final = 20

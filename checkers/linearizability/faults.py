@@ -10,8 +10,6 @@ from typing import Final
 
 from checkers.linearizability.claims import NEVER
 
-__all__ = ["NO_ENTRY", "ClaimKind", "EntryBound", "Fault", "Violation", "Witness"]
-
 
 class Violation(StrEnum):
     """The rule that a fault breaks."""

@@ -34,8 +34,6 @@ from history.failure import HarnessError
 from history.models import Model
 from history.schema import RECORD_BUCKET_COUNT
 
-__all__ = ["CHECKS", "Sweep"]
-
 _TABLE: Final = "model_operations"
 
 WHOLE_HISTORY: Final = CatalogueEntry.of(

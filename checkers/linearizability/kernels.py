@@ -19,8 +19,6 @@ from checkers.linearizability.searched import searched
 from checkers.linearizability.sets import grow_only_set
 from history.models import Model
 
-__all__ = ["KERNELS", "KeyKernel"]
-
 KeyKernel = Callable[[str, pa.Table, Budget], Found]
 """A key, its rows of `history.schema.MODEL_OPERATIONS` by index, what it may cost; what was found
 of the check `nonlinearizable`. A question that was not decided within the budget is a doubt.

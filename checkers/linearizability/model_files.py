@@ -15,8 +15,6 @@ from checkers.linearizability.slabs import KeyRowGroup
 from checkers.runner.tables import SealedFile, opened, stretches_of
 from history.failure import HarnessError
 
-__all__ = ["KeyGroups", "Outline", "keys_of_group", "outline", "rows_of_groups", "verify"]
-
 _TABLE: Final = "model_operations"
 _WIDEST: Final = 1 << 62
 

@@ -26,16 +26,6 @@ from checkers.rows import FAIL, INFO, OPEN_NS, codes
 from history.models import Model
 from history.operation import Outcome
 
-__all__ = [
-    "FS",
-    "Columns",
-    "Effect",
-    "Operation",
-    "answer_count",
-    "columns_of",
-    "operations_of",
-]
-
 FS: Final[Mapping[Model, tuple[str, ...]]] = {
     Model.VERSIONED_REGISTER: ("read", "cas", "write"),
     Model.REGISTER: ("read", "write", "cas"),

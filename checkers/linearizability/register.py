@@ -48,8 +48,6 @@ from checkers.proof import Proof
 from checkers.rows import OPEN_NS
 from history.models import Model
 
-__all__ = ["register"]
-
 _MODEL: Final = Model.REGISTER
 _READ, _WRITE = (FS[_MODEL].index(word) for word in ("read", "write"))
 _BEFORE: Final = -OPEN_NS

@@ -35,8 +35,6 @@ from numpy.typing import NDArray
 
 from checkers.rows import taken
 
-__all__ = ["Unmade", "lowered", "unexplained", "unsettled"]
-
 _ROUNDS: Final = 4
 
 Int64s = NDArray[np.int64]

@@ -39,8 +39,6 @@ from checkers.linearizability.budget import Meter
 from checkers.linearizability.operations import Effect, Operation
 from checkers.linearizability.sequential import Sequential, State, Step
 
-__all__ = ["Stuck", "stuck"]
-
 _TICK: Final = 1000
 """Steps between two looks at the meter."""
 _CONFIGURATION_BYTES: Final = 400

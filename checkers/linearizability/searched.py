@@ -44,8 +44,6 @@ from checkers.proof import Proof
 from checkers.rows import OPEN_NS
 from history.models import Model
 
-__all__ = ["CHECK", "minimal", "searched"]
-
 CHECK: Final = "nonlinearizable"
 _OPERATION_BYTES: Final = 700
 """The memory of an operation, its place in the list and its record: measured, rounded up."""

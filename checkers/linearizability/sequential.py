@@ -20,8 +20,6 @@ from checkers.linearizability.words import shown
 from checkers.proof import Proof
 from history.models import Model
 
-__all__ = ["SEQUENTIAL", "UNKNOWN", "Sequential", "State", "Step"]
-
 State = Hashable
 Step = Callable[[Any, Operation], State | None]
 

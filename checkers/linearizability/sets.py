@@ -47,8 +47,6 @@ from checkers.proof import Proof
 from checkers.rows import OPEN_NS
 from history.models import Model
 
-__all__ = ["grow_only_set"]
-
 _MODEL: Final = Model.SET
 _UNREAD: Final = int(np.iinfo(np.int64).max)
 _READ: Final = FS[_MODEL].index("read")

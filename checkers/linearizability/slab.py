@@ -38,8 +38,6 @@ from checkers.linearizability.faults import (
 )
 from checkers.linearizability.schedule import Unmade, lowered, unsettled
 
-__all__ = ["FAULTS_MAX", "Slab", "Summary"]
-
 FAULTS_MAX: Final = 100
 """The most faults told of each rule and slab; all are counted."""
 _LINKS_MAX: Final = 50

@@ -16,8 +16,6 @@ import numpy as np
 
 from checkers.linearizability.versioned import extent
 
-__all__ = ["SLAB_ROWS", "SLAB_VERSIONS", "KeyRowGroup", "SlabCut", "cuts", "end_of"]
-
 SLAB_ROWS: Final = 1 << 22
 """Operations of a slab, about: what one task works on."""
 SLAB_VERSIONS: Final = 1 << 23

@@ -45,8 +45,6 @@ from history.failure import HarnessError
 from history.models import Model
 from history.schema import MODEL_OPERATIONS
 
-__all__ = ["Keys", "Piece", "PieceWork", "Search", "Sum", "Verify"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verify:

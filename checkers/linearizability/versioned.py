@@ -56,18 +56,6 @@ from checkers.proof import Proof
 from history.models import Model
 from history.operation import Outcome
 
-__all__ = [
-    "NAME",
-    "PIECE_ROWS",
-    "VERSIONED",
-    "conclusion_of",
-    "extent",
-    "found_of",
-    "nonlinearizable",
-    "taken",
-    "witnesses_of",
-]
-
 NAME: Final = "nonlinearizable"
 PIECE_ROWS: Final = 1 << 17
 """Operations that are worked on together: what is made of them stays in the processor's cache."""

@@ -19,8 +19,6 @@ from checkers.linearizability.operations import FS
 from checkers.rows import FAIL, OK
 from history.models import Model
 
-__all__ = ["SOUGHT_COLUMNS", "FoundWitnesses", "merged", "sought"]
-
 SOUGHT_COLUMNS: Final = ("index", "process", *COLUMNS)
 """The columns of MODEL_OPERATIONS that are read to find and to show witnesses."""
 

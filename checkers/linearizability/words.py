@@ -9,8 +9,6 @@ from checkers.linearizability.operations import Effect, Operation
 from checkers.proof import Proof
 from history.models import Model
 
-__all__ = ["cited", "in_words", "numbered", "shown"]
-
 _ELEMENTS_MAX: Final = 6
 _GIVEN: Final = {"write": "written", "cas": "written", "add": "added", "append": "appended"}
 """The name of the value that an operation was called with."""

@@ -24,24 +24,6 @@ from checkers.ranges import range_text
 from history.atomic import write_atomically
 from history.failure import HarnessError
 
-__all__ = [
-    "LOSS_CHECKS",
-    "Acknowledgement",
-    "EarlyRead",
-    "FaultAlive",
-    "FinalReplica",
-    "Forensics",
-    "Join",
-    "Loss",
-    "LossyElection",
-    "MetadataNote",
-    "Truncation",
-    "ValueFate",
-    "read_forensics",
-    "sentence_of",
-    "write_forensics",
-]
-
 LOSS_CHECKS: Final = ("lost-write", "unseen", "vanished")
 """The checks whose anomalies are lost values."""
 

@@ -20,8 +20,6 @@ from checkers.runner.tables import SealedFile, rows_in
 from checkers.verdict import Verdict
 from history.writer import bucket_of
 
-__all__ = ["loss_forensics"]
-
 _NEEDED: Final = ("metadata_log", "replicas", "replica_records")
 _TABLES: Final = (*_NEEDED, "wire", "records", "faults", "node_settings")
 

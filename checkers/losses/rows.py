@@ -27,8 +27,6 @@ from checkers.metadata.view import MetadataView
 from checkers.replicas.replica_logs import ReplicaLog, replica_logs
 from checkers.rows import taken
 
-__all__ = ["UNKNOWN", "Case", "LostRows", "LostValues", "case_of", "lost_rows"]
-
 UNKNOWN: Final = -1
 
 _FATES: Final = tuple(ValueFate)

@@ -39,8 +39,6 @@ from checkers.replicas.min_isr import enough, min_isr
 from checkers.replicas.read_below_min_isr import under_versions
 from checkers.replicas.replica_logs import ReplicaLog
 
-__all__ = ["losses"]
-
 _VALUES_MAX: Final = 10
 _GAP_MAX: Final = 1000
 """The largest gap of offsets inside one loss: markers, or records of others that are not lost."""

@@ -36,17 +36,6 @@ from checkers.metadata.records import LEADER_CHANGE, MetadataRecord
 from checkers.metadata.view import MetadataView
 from checkers.spans import FOREVER_NS, Span, common, outside
 
-__all__ = [
-    "LEAVING_NS",
-    "Absence",
-    "Calm",
-    "absences",
-    "calm",
-    "calm_of",
-    "return_count",
-    "surely_since",
-]
-
 LEAVING_NS: Final = 1_000_000_000
 """Left out at the end: there brokers begin to leave, and the clocks are not that sharp."""
 

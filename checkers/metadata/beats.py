@@ -19,8 +19,6 @@ from checkers.metadata.exchanges import BY_PROXY, mask
 from checkers.metadata.rpcs import UNREACHED
 from checkers.sources import Source
 
-__all__ = ["ABSENT", "HEARTBEAT", "TapedHeartbeat", "TapedHeartbeats", "beats_of", "in_turn"]
-
 HEARTBEAT: Final = "BrokerHeartbeat"
 ABSENT: Final = int(np.iinfo(np.int64).min)
 """The number in place of one that a frame does not have, or of a time that never came."""

@@ -10,8 +10,6 @@ from dataclasses import dataclass, field
 
 from checkers.metadata.records import MetadataRecord
 
-__all__ = ["BrokerHistory", "BrokerVersion", "broker_histories"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerVersion:

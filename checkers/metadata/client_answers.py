@@ -19,8 +19,6 @@ from checkers.metadata.exchanges import BY_PROXY, CORRELATION
 from checkers.metadata.rpcs import UNREACHED
 from checkers.sources import Source
 
-__all__ = ["CLIENTS", "DATA_APIS", "answered_data", "is_data_of_clients"]
-
 CLIENTS: Final = "clients"
 """The source of links that are of no node."""
 DATA_APIS: Final = ("Produce", "Fetch")

@@ -19,8 +19,6 @@ from numpy.typing import NDArray
 from checkers.metadata.shared_values import shared_values
 from checkers.rows import OPEN_NS
 
-__all__ = ["BY_PROXY", "CORRELATION", "exchanges", "mask"]
-
 BY_PROXY: Final = "answered"
 """The fate of a frame that the proxy made up itself."""
 CORRELATION: Final = "correlation_id"

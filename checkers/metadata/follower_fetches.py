@@ -31,8 +31,6 @@ from checkers.rows import OPEN_NS
 from checkers.sources import Source, rows_of, source_of
 from history.roles import BROKER, role_of
 
-__all__ = ["FollowerFetches", "PassedFetch", "ToldEpochs", "begun_first", "follower_fetches"]
-
 _EPOCHS_FROM: Final = 15
 """The version of Fetch that states epochs (KIP-903)."""
 _COLUMNS: Final = (

@@ -12,8 +12,6 @@ import pyarrow as pa
 
 from checkers.metadata.shared_values import shared_values
 
-__all__ = ["TapeRow", "frames_of"]
-
 
 class TapeRow(NamedTuple):
     """A row of `wire`: the columns of requests and answers that checks read."""

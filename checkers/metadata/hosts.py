@@ -21,16 +21,6 @@ from checkers.metadata.records import MetadataRecord
 from checkers.metadata.setting_values import whole_number
 from checkers.metadata.view import MetadataView
 
-__all__ = [
-    "REGISTRATION",
-    "HostIds",
-    "HostNode",
-    "HostSettings",
-    "Hosts",
-    "host_states",
-    "hosts_of",
-]
-
 REGISTRATION: Final = "BrokerInfoRecord"
 """The type of what a broker's znode says, in the log of record."""
 _NO_ID: Final = -1

@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 from checkers.facts import Facts
 from checkers.rows import OPEN_NS
 
-__all__ = ["UNSURE", "InForce", "in_force"]
-
 UNSURE = -1
 
 

@@ -34,22 +34,6 @@ from checkers.metadata.view import MetadataView
 from checkers.rows import OPEN_NS
 from checkers.sources import Source
 
-__all__ = [
-    "ISR_CHANGE",
-    "NO_REQUESTS",
-    "IsrDecisions",
-    "IsrRequests",
-    "VersionProposals",
-    "Wish",
-    "ids_by_name",
-    "isr_changes",
-    "made",
-    "proposals",
-    "repeated_wishes",
-    "requests_by_partition",
-    "wish",
-]
-
 ISR_CHANGE: Final = "IsrChange"
 _DEFINITE: Final = (
     "INVALID_UPDATE_VERSION",

@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 
 from checkers.sources import Source
 
-__all__ = ["Copy", "copies_of", "decided_end", "extended", "keys_of"]
-
 _KEYS: Final = ("node", "snapshot", "metadata_offset", "controller_epoch", "digest")
 
 

@@ -44,8 +44,6 @@ from checkers.metadata.records import MetadataRecord, records_in
 from checkers.metadata.remembered import remembered
 from checkers.sources import Keep, Source, everything, source_of
 
-__all__ = ["ROWS", "BatchTimes", "LogOfRecord", "LoggedRecords", "log_of_record", "majority_of"]
-
 LAST_OPEN_MS: Final = 1_000
 """How long the last batch of a log was open at most."""
 ROWS: Final = (

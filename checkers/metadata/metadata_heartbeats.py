@@ -13,16 +13,6 @@ from checkers.metadata.rpcs import UNREACHED, Rpcs, rpcs
 from checkers.metadata.setting_values import whole_number
 from checkers.sources import Source
 
-__all__ = [
-    "BROKER_SIDE",
-    "CONTROLLER_SIDE",
-    "LEGACY",
-    "METADATA_HEARTBEAT",
-    "heard_first",
-    "heartbeats_of",
-    "timeouts_ms",
-]
-
 METADATA_HEARTBEAT: Final = "MetadataHeartbeat"
 CONTROLLER_SIDE: Final = "controller.heartbeat.timeout.ms"
 BROKER_SIDE: Final = "broker.heartbeat.timeout.ms"

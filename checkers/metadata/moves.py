@@ -14,8 +14,6 @@ from dataclasses import dataclass
 from checkers.metadata.partition_states import PartitionHistory
 from checkers.metadata.records import MetadataRecord
 
-__all__ = ["PlacementVersion", "placements"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlacementVersion:

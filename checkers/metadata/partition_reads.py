@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 from checkers.metadata.remembered import remembered
 from checkers.sources import source_of
 
-__all__ = ["NO_READS", "UNTOLD", "PartitionReads", "ShownState", "partition_reads"]
-
 UNTOLD: Final = int(np.iinfo(np.int64).min)
 """The metadata offset of a read that tells none."""
 

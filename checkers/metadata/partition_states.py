@@ -21,16 +21,6 @@ from checkers.facts import Facts
 from checkers.metadata.records import MetadataRecord
 from checkers.rows import OPEN_NS
 
-__all__ = [
-    "NO_LEADER",
-    "Cause",
-    "PartitionHistory",
-    "PartitionVersion",
-    "key_of",
-    "partition_histories",
-    "spans_in_force",
-]
-
 NO_LEADER: Final = -1
 _RECOVERING: Final = 1
 

@@ -9,8 +9,6 @@ import pyarrow.compute as pc
 
 from checkers.metadata.shared_values import shared_values
 
-__all__ = ["LEADER_CHANGE", "MetadataRecord", "records_in"]
-
 LEADER_CHANGE: Final = "LeaderChangeMessage"
 
 _NOTHING: Final = ("NoOpRecord",)

@@ -9,8 +9,6 @@ from functools import wraps
 from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 from weakref import finalize
 
-__all__ = ["remembered"]
-
 P = ParamSpec("P")
 Table = TypeVar("Table")
 Made = TypeVar("Made")

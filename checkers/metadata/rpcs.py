@@ -22,16 +22,6 @@ from checkers.metadata.shared_values import shared_values
 from checkers.sources import Source, source_of
 from history.cluster_schema import WIRE
 
-__all__ = [
-    "UNREACHED",
-    "Rpc",
-    "Rpcs",
-    "accepted_registrations",
-    "in_turn",
-    "rpcs",
-    "taken",
-]
-
 UNREACHED: Final = ("answered", "dropped", "undeliverable")
 """The fates, at the proxy, of frames that never reached their target."""
 

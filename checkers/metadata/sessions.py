@@ -31,17 +31,6 @@ from checkers.metadata.rpcs import Rpc, rpcs
 from checkers.metadata.setting_values import whole_number
 from checkers.sources import Source
 
-__all__ = [
-    "Contacts",
-    "Silence",
-    "Term",
-    "TermsOfNodes",
-    "contacts_of",
-    "session_timeouts_ns",
-    "term_at",
-    "terms_of",
-]
-
 _SETTINGS: Final = ("broker.session.timeout.ms", "registration.lease.timeout.ms")
 """The settings of Kafka, and of KIP-631 as first written; a node sets at most one of them."""
 _DEFAULT_MS: Final = 9000

@@ -8,8 +8,6 @@ what a check would have judged by it is not judged.
 import re
 from typing import Final
 
-__all__ = ["whole_number"]
-
 _WHOLE: Final = re.compile(r"[+-]?\d{1,10}")
 _HIGHEST: Final = 2**31 - 1
 

@@ -8,8 +8,6 @@ from typing import Any
 
 import pyarrow as pa
 
-__all__ = ["shared_values"]
-
 
 def shared_values(column: pa.Array, *, unique: bool = False) -> list[Any]:
     """Return the values of a column; `unique`: nearly each is another, so none are looked up."""

@@ -27,8 +27,6 @@ from checkers.metadata.watermarks import raised_first
 from checkers.slices import Slice, Split
 from checkers.sources import Keep, Source, everything
 
-__all__ = ["COLUMNS", "keep_of"]
-
 COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
     "wire": (
         *TapeRow._fields,

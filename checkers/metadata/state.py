@@ -12,8 +12,6 @@ from typing import Final
 
 from checkers.metadata.records import MetadataRecord
 
-__all__ = ["BrokerRegistration", "MetadataState", "PartitionAtOffset", "Place", "applied"]
-
 Place = tuple[str, int]
 """(topic id, partition)."""
 

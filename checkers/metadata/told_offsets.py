@@ -6,8 +6,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-__all__ = ["TELLING", "told_first"]
-
 _COLUMN: Final = "lowest_acknowledged_offset"
 TELLING: Final = ("api", "direction", "action", "error", "time_ns", _COLUMN)
 """The columns of `wire` that tell it."""

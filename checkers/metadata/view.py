@@ -25,18 +25,6 @@ from checkers.metadata.sessions import Term, TermsOfNodes, terms_of
 from checkers.proof import Proof
 from checkers.sources import Keep, Source, everything, source_of
 
-__all__ = [
-    "METADATA",
-    "MetadataView",
-    "by_key",
-    "by_partition",
-    "clock",
-    "counted",
-    "doubtful",
-    "first_calls",
-    "spelled",
-]
-
 METADATA: Final = "metadata"
 """The key of what concerns no partition and no broker alone."""
 

@@ -18,8 +18,6 @@ from checkers.metadata.frames import TapeRow
 from checkers.metadata.partition_states import PartitionHistory
 from checkers.sources import Source
 
-__all__ = ["ToldWatermarks", "raised_first", "told_to_clients"]
-
 _PLACE: Final = ("topic", "topic_id", "partition")
 _COLUMNS: Final = (*TapeRow._fields, CORRELATION, "session_epoch", "high_watermark")
 

@@ -14,8 +14,6 @@ import pyarrow.compute as pc
 
 from checkers.rows import places_in_runs
 
-__all__ = ["skipped_write"]
-
 _GROWTH: Final = "create-partitions"
 _COLUMNS: Final = ("topic", "call_ns", "f")
 

@@ -20,8 +20,6 @@ from checkers.metadata.records import LEADER_CHANGE, MetadataRecord
 from checkers.metadata.view import MetadataView
 from checkers.sources import Source
 
-__all__ = ["Office", "ZnodeSessions", "znode_sessions"]
-
 _REGISTERED: Final = "RegisterBrokerRecord"
 _SIDES: Final[tuple[Literal["left", "right"], ...]] = ("left", "right")
 _NO_WRITES: Final = ("closeSession", "createSession", "error")

@@ -46,8 +46,6 @@ from checkers.replicas.sends import AcknowledgedSends, KeySends, sends_by_key
 from checkers.sources import streamed
 from checkers.spans import FOREVER_NS, Span, outside
 
-__all__ = ["Course", "course_of", "cut_records", "lacking_leaders", "lacking_members"]
-
 _ALWAYS: Final = Span(from_ns=-FOREVER_NS, until_ns=FOREVER_NS)
 
 

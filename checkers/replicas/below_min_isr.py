@@ -38,8 +38,6 @@ from checkers.replicas.stretches import below_min_isr_proofs
 from checkers.slices import Split
 from checkers.table_check import TableCheck
 
-__all__ = ["CHECKS", "NAME", "acknowledged_below_min_isr"]
-
 ENTRY: Final = CatalogueEntry.of(
     __doc__,
     nearness=Nearness.LOG,

@@ -22,8 +22,6 @@ from checkers.facts import Facts
 from checkers.metadata.partition_states import PartitionVersion
 from checkers.replicas.sends import AcknowledgedSends
 
-__all__ = ["Commitment", "commitments", "in_force"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Commitment:

@@ -46,8 +46,6 @@ from checkers.replicas.stretches import stretch_proofs
 from checkers.slices import Split
 from checkers.table_check import TableCheck
 
-__all__ = ["CHECKS", "NAME", "deposed_leader_writes"]
-
 ENTRY: Final = CatalogueEntry.of(
     __doc__,
     nearness=Nearness.LOG,

@@ -40,8 +40,6 @@ from checkers.replicas.replica_logs import NO_VALUE, UNCLEAN, ReplicaLog, keys_o
 from checkers.slices import Split
 from checkers.table_check import TableCheck
 
-__all__ = ["CHECKS", "NAME", "divergent_replicas"]
-
 ENTRY: Final = CatalogueEntry.of(
     __doc__,
     nearness=Nearness.LOG,

@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 from checkers.rows import OPEN_NS, taken
 
-__all__ = ["FirstReads", "first_reads"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FirstReads:

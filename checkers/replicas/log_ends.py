@@ -37,15 +37,6 @@ from checkers.replicas.commitments import Commitment, commitments, in_force
 from checkers.replicas.sends import AcknowledgedSends
 from checkers.sources import Source
 
-__all__ = [
-    "FETCH",
-    "HighestAcknowledged",
-    "LogEndBound",
-    "appended_ends",
-    "fetched_ends",
-    "first_acknowledged",
-]
-
 FETCH: Final = "Fetch"
 """The API whose requests `fetched_ends` reads."""
 _NONE: Final = -1

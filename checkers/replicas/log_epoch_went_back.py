@@ -32,8 +32,6 @@ from checkers.slices import Split
 from checkers.sources import streamed
 from checkers.table_check import TableCheck
 
-__all__ = ["CHECKS", "NAME", "log_epochs_that_went_back"]
-
 ENTRY: Final = CatalogueEntry.of(
     __doc__,
     nearness=Nearness.LOG,

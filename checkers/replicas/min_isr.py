@@ -19,8 +19,6 @@ from checkers.metadata.setting_values import whole_number
 from checkers.metadata.view import MetadataView
 from checkers.standstills import Standstills
 
-__all__ = ["MORE_THAN_THE_LEADER", "SETTING", "AppliedOffsets", "enough", "min_isr"]
-
 SETTING: Final = "min.insync.replicas"
 MORE_THAN_THE_LEADER: Final = 2
 """The smallest number that a leader alone is not enough for."""

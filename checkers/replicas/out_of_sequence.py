@@ -41,8 +41,6 @@ from checkers.sources import Source, streamed
 from checkers.table_check import TableCheck
 from history.segment_format import PROCESS_SHIFT
 
-__all__ = ["CHECKS", "NAME", "out_of_sequence"]
-
 ENTRY: Final = CatalogueEntry.of(
     __doc__,
     nearness=Nearness.LOG,

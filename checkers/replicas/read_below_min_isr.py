@@ -30,15 +30,6 @@ from checkers.rows import OPEN_NS
 from checkers.slices import Split
 from checkers.table_check import TableCheck
 
-__all__ = [
-    "CHECKS",
-    "COMMITTED",
-    "READ",
-    "commits_below_min_isr",
-    "reads_below_min_isr",
-    "under_versions",
-]
-
 READ_ENTRY: Final = CatalogueEntry.of(
     """D21 read-below-min-isr: A record was first read while the ISR was smaller than asked for.
 

@@ -9,8 +9,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-__all__ = ["NO_VALUE", "UNCLEAN", "ReplicaLog", "group_begins", "keys_of", "replica_logs"]
-
 NO_VALUE: Final = int(np.iinfo(np.int64).min)
 """The value of a record that no send of ours wrote: a marker or a stranger's record."""
 

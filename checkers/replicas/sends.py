@@ -18,8 +18,6 @@ from checkers.metadata.remembered import remembered
 from checkers.rows import OPEN_NS, taken
 from checkers.sources import Source, streamed
 
-__all__ = ["SENDS_AT_ONCE", "AcknowledgedSends", "KeySends", "acknowledged", "sends_by_key"]
-
 SENDS_AT_ONCE: Final = 1 << 18
 """The sends of a stretch, about: 10 MB, and as much again for each array made of them."""
 _SENDS: Final = ("offset", "value", "operation", "call_ns", "return_ns")

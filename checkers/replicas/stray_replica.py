@@ -47,8 +47,6 @@ from checkers.proof import Proof
 from checkers.rows import OPEN_NS
 from checkers.table_check import TableCheck
 
-__all__ = ["CHECKS", "NAME", "stray_replicas"]
-
 ENTRY: Final = CatalogueEntry.of(
     __doc__,
     nearness=Nearness.LOG,

@@ -13,8 +13,6 @@ from checkers.replicas.first_reads import FirstReads
 from checkers.replicas.min_isr import SETTING
 from checkers.replicas.sends import AcknowledgedSends
 
-__all__ = ["below_min_isr_proofs", "stretch_proofs"]
-
 _GAP_MAX: Final = 1000
 """Gaps inside a stretch are markers, or records of others."""
 

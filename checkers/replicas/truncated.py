@@ -49,8 +49,6 @@ from checkers.replicas.stretches import stretch_proofs
 from checkers.slices import Split
 from checkers.table_check import SlicedKernel, TableCheck
 
-__all__ = ["CHECKS", "NAME", "truncated_replicas"]
-
 ENTRY: Final = CatalogueEntry.of(
     __doc__,
     nearness=Nearness.LOG,

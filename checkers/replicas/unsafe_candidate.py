@@ -40,8 +40,6 @@ from checkers.replicas.sends import acknowledged, sends_by_key
 from checkers.slices import Split
 from checkers.table_check import TableCheck
 
-__all__ = ["CHECKS", "NAME", "unsafe_candidates"]
-
 ENTRY: Final = CatalogueEntry.of(
     __doc__,
     nearness=Nearness.REMAINS,

@@ -17,17 +17,6 @@ from typing import Final
 
 import pyarrow as pa
 
-__all__ = [
-    "MAPPED_BYTES",
-    "give_back",
-    "give_back_what_is_freed",
-    "machine_memory_bytes",
-    "out_of_memory",
-    "share_bytes",
-    "worker_limit_bytes",
-    "worker_variables",
-]
-
 MAPPED_BYTES: Final = 1536 << 20
 """The address space mapped by a worker that has imported all checks (1.4 GB; it uses a tenth)."""
 

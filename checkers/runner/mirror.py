@@ -26,8 +26,6 @@ from history.failure import HarnessError
 from history.manifest import Manifest, read_manifest
 from history.run_directory import RunDirectory
 
-__all__ = ["mirrored"]
-
 _HISTORY: Final = "history/"
 _PAPERS: Final = ("scenario.yaml", "play.yaml")
 _MANIFEST: Final = "manifest.json"

@@ -37,8 +37,6 @@ from pyspark.sql import SparkSession
 from checkers.runner.memory import machine_memory_bytes, worker_limit_bytes, worker_variables
 from history.failure import HarnessError
 
-__all__ = ["PACKAGES", "code_archive", "is_local", "spark_session"]
-
 _HERE: Final = Path(__file__).parent
 _LOG_TAIL_BYTES: Final = 2000
 _LOCAL_MASTER: Final = re.compile(r"local(\[(?P<cores>\*|\d+)(,\d+)?\])?")

@@ -18,8 +18,6 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from checkers.runner.memory import give_back_what_is_freed
 from checkers.runner.tasks import JobError, Parcel
 
-__all__ = ["SparkTasks"]
-
 _PARCELS: Final = pa.schema(
     [
         pa.field("number", pa.int64(), nullable=False),

@@ -17,8 +17,6 @@ from urllib.parse import unquote, urlsplit
 import pyarrow.parquet as pq
 from pyarrow.fs import FileSystem, LocalFileSystem
 
-__all__ = ["file_size", "file_system", "is_uri", "local_path", "parquet_file", "sha256"]
-
 _CHUNK_BYTES: Final = 1 << 20
 _ALSO_CALLED: Final = {"s3a": "s3", "s3n": "s3"}
 

@@ -15,8 +15,6 @@ import pyarrow as pa
 from checkers.runner.tables import SealedFile, opened, stretches_of
 from history.failure import HarnessError
 
-__all__ = ["Stretch", "outline", "some_keys_in", "stretch_rows", "verify"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stretch:

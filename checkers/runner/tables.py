@@ -29,26 +29,6 @@ from history.run_directory import RunDirectory
 from history.schema import RECORD_BUCKET_COUNT, TABLES, with_later_columns
 from history.writer import bucket_file
 
-__all__ = [
-    "OffsetRange",
-    "SealedFile",
-    "byte_count",
-    "cluster_file",
-    "keys_in",
-    "load_faults",
-    "load_samples",
-    "offset_end",
-    "opened",
-    "operation_files",
-    "operations_in",
-    "record_files",
-    "row_count",
-    "rows_in",
-    "run_files",
-    "source_in",
-    "stretches_of",
-]
-
 Content = TypeVar("Content")
 
 _BATCH_ROWS: Final = 1 << 14

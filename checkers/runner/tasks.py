@@ -23,17 +23,6 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 from checkers.runner.memory import give_back, out_of_memory
 from history.failure import HarnessError
 
-__all__ = [
-    "InProcessTasks",
-    "JobError",
-    "Parcel",
-    "TaskResult",
-    "TaskSession",
-    "exchanged",
-    "run_tasks",
-    "worth",
-]
-
 _LOG: Final = logging.getLogger(__name__)
 _LONG_S: Final = 0.1
 """A task that took longer may have freed what the next one would hold beside its own."""

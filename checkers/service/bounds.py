@@ -33,8 +33,6 @@ from history.beat import STALL
 from history.manifest import Manifest
 from history.schema import CUT_SEGMENTS
 
-__all__ = ["CHECKS", "LONG_SILENCE", "SLOW_P99", "bounds_kept", "unproven"]
-
 _NS: Final = 1_000_000_000
 _RECORDED_WHOLE: Final = ("dense-indices", "whole-run", "whole-znodes", "whole-history")
 """The assumptions that say that no operation is missing; a run is asked for some of them."""

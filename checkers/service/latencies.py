@@ -19,15 +19,6 @@ from checkers.grounds.operations import BUCKETS_AN_OCTAVE, FaultWindow
 from checkers.service.silences import Asks
 from checkers.service_level import LatencyLevel
 
-__all__ = [
-    "FAULTS_MAX",
-    "SLOWEST_MAX",
-    "FaultReach",
-    "FaultWindows",
-    "LatencySum",
-    "LatencySums",
-]
-
 SLOWEST_MAX: Final = 5
 """The slowest asks outside faults that are kept."""
 FAULTS_MAX: Final = 500

@@ -32,8 +32,6 @@ from history.models import MODEL_TABLES
 from history.run_directory import RunDirectory
 from history.schema import RECORD_BUCKET_COUNT
 
-__all__ = ["ServicePass", "service_level", "service_pass"]
-
 _NS: Final = 1_000_000_000
 _AMONG_MAX: Final = 4
 """The faults that a silence names."""

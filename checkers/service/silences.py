@@ -12,8 +12,6 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["WAITING_MAX", "Asks", "KeySilence", "SilenceFold", "joined_asks"]
-
 WAITING_MAX: Final = 4
 """The asks that a silence names of those that waited; the others are counted."""
 _FOREVER: Final = int(np.iinfo(np.int64).max)

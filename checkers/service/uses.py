@@ -21,9 +21,7 @@ from checkers.runner.tables import SealedFile, opened
 from checkers.service.latencies import FaultReach, FaultWindows, LatencySums
 from checkers.service.silences import Asks, KeySilence, SilenceFold
 from history.models import MODEL_TABLES
-from history.schema import F, Outcome
-
-__all__ = ["KEPT_MAX", "USES", "Fold", "SilencesOfKey", "Use", "UseSums", "sums_of_files"]
+from history.operation import F, Outcome
 
 KEPT_MAX: Final = 100
 """The silences of a key that are kept with their operations: the longest."""

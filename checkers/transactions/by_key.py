@@ -23,9 +23,7 @@ from checkers.proof import Proof
 from checkers.slices import Split
 from checkers.sources import Source, streamed
 from checkers.table_check import TableCheck
-from history.schema import F, Outcome
-
-__all__ = ["CHECKS", "PRECOMMITTED", "SKIPPED", "precommitted_reads", "skipped_sends"]
+from history.operation import F, Outcome
 
 SKIPPED_ENTRY: Final = CatalogueEntry.of(
     """D9 skipped-send: Others stand between the records of a transaction.

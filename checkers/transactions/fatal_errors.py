@@ -30,8 +30,6 @@ from checkers.metadata.view import MetadataView, spelled
 from checkers.proof import Proof
 from checkers.table_check import TableCheck
 
-__all__ = ["CHECKS", "NAME", "fatal_errors"]
-
 _BOUND: Final = "fatal_errors_max_count"
 ENTRY: Final = CatalogueEntry.of(
     __doc__,

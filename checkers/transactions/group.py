@@ -28,8 +28,6 @@ from checkers.verdict import CheckResult, Validity
 from history.failure import HarnessError
 from history.schema import RECORD_BUCKET_COUNT
 
-__all__ = ["CHECKS"]
-
 Content = TypeVar("Content")
 
 _NAME: Final = "transactions"

@@ -47,10 +47,7 @@ from checkers.metadata.view import MetadataView
 from checkers.proof import Proof
 from checkers.rows import OPEN_NS
 from checkers.table_check import TableCheck
-from history.operation import FETCH_OFFSETS, SEND_OFFSETS
-from history.schema import Outcome
-
-__all__ = ["CHECKS", "NAME", "wrong_group_offsets"]
+from history.operation import FETCH_OFFSETS, SEND_OFFSETS, Outcome
 
 ENTRY: Final = CatalogueEntry.of(
     __doc__,

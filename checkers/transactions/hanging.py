@@ -37,8 +37,6 @@ from checkers.entry import CatalogueEntry, Nearness
 from checkers.proof import Proof
 from checkers.transactions.open_transactions import OpenTransaction
 
-__all__ = ["HANGING", "hanging_transactions"]
-
 HANGING: Final = CatalogueEntry.of(
     __doc__,
     nearness=Nearness.LOG,

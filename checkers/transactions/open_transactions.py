@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 
 from checkers.runner.tables import SealedFile, source_in
 
-__all__ = ["OpenTransaction", "open_in", "open_transactions"]
-
 _VALUES_MAX: Final = 5
 _COLUMNS: Final = (
     *("key", "node", "offset", "control"),

@@ -42,8 +42,6 @@ from checkers.spans import FOREVER_NS, Span, outside
 from checkers.table_check import TableCheck
 from history.operation import Outcome
 
-__all__ = ["CHECKS", "NAME", "stuck_transactions"]
-
 ENTRY: Final = CatalogueEntry.of(
     __doc__,
     nearness=Nearness.STANDSTILL,

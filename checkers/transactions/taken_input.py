@@ -44,10 +44,7 @@ from checkers.facts import Judged, Tables
 from checkers.metadata.view import MetadataView
 from checkers.proof import Proof
 from checkers.table_check import TableCheck
-from history.operation import FETCH_OFFSETS, SEND_OFFSETS
-from history.schema import Outcome
-
-__all__ = ["CHECKS", "NAME", "input_not_once"]
+from history.operation import FETCH_OFFSETS, SEND_OFFSETS, Outcome
 
 ENTRY: Final = CatalogueEntry.of(
     __doc__,

@@ -43,17 +43,7 @@ from checkers.proof import Proof
 from checkers.rows import COLUMNS, FAIL, Rows, split
 from checkers.runner.tables import SealedFile, keys_in
 from checkers.setting import FinalRead
-from history.schema import Outcome
-
-__all__ = [
-    "TORN",
-    "Suspect",
-    "sightings_in",
-    "sightings_of_key",
-    "suspects",
-    "torn_transactions",
-    "whole_transactions",
-]
+from history.operation import Outcome
 
 TORN: Final = CatalogueEntry.of(
     __doc__,

@@ -26,8 +26,6 @@ from checkers.metadata.broker_states import BrokerHistory, BrokerVersion
 from checkers.metadata.sessions import Term
 from checkers.metadata.view import MetadataView
 
-__all__ = ["SOURCE", "Acknowledgements", "Bound"]
-
 SOURCE: Final = (
     "the draft that adds LowestAcknowledgedOffset to BrokerHeartbeat, Read-after-write visibility"
 )

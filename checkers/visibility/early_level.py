@@ -40,8 +40,6 @@ from checkers.table_check import TableCheck
 from checkers.visibility.acknowledgements import Acknowledgements, Bound
 from checkers.visibility.reigns import Reign, promising, raised, told_offsets
 
-__all__ = ["CHECKS", "NAME", "early_offers"]
-
 ENTRY: Final = CatalogueEntry.of(
     __doc__,
     nearness=Nearness.METADATA,

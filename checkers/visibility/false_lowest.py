@@ -40,8 +40,6 @@ from checkers.sources import streamed
 from checkers.table_check import TableCheck
 from checkers.visibility.acknowledgements import Acknowledgements, Bound
 
-__all__ = ["CHECKS", "NAME", "false_lowest_offsets"]
-
 ENTRY: Final = CatalogueEntry.of(
     __doc__,
     nearness=Nearness.METADATA,

@@ -50,8 +50,6 @@ from history.failure import HarnessError
 from history.manifest import Promises
 from history.request_schema import PARTITION_WRITES
 
-__all__ = ["CHECKS"]
-
 _ALLOWED_IF: Final = (
     "the run promises no greatest age of metadata, as no release of Kafka does, or the read is no "
     "older than promised; then it is a figure. A run may promise one of every read (`age_max_ms`), "

@@ -29,8 +29,6 @@ from checkers.metadata.view import MetadataView
 from checkers.proof import Proof
 from checkers.visibility.newer import NONE, first_known_above
 
-__all__ = ["Compared", "IsrReads", "compared", "found_backward", "isr_reads"]
-
 _OLDER: Final = -1
 """The place that stands for something before the first version."""
 

@@ -36,8 +36,6 @@ from checkers.table_check import TableCheck
 from checkers.visibility.isr_reads import IsrReads, compared, found_backward, isr_reads
 from checkers.visibility.offices import Offices, offices
 
-__all__ = ["CHECKS", "NAME", "isr_reads_that_went_back"]
-
 ENTRY: Final = CatalogueEntry.of(
     __doc__,
     nearness=Nearness.NODE,

@@ -5,8 +5,6 @@ import pyarrow as pa
 
 from checkers.proof import Proof
 
-__all__ = ["KnownOffsets"]
-
 
 class KnownOffsets:
     """The metadata offset that each node was known to have, and when: METADATA_OFFSETS."""

@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 from checkers.anomaly import ANOMALIES, PROOFS_MAX
 from checkers.proof import Proof
 
-__all__ = ["STALE_READS", "Lacking", "stale_table"]
-
 _CLAUSE: Final = pa.struct([ANOMALIES.field("rule"), ANOMALIES.field("facts")])
 
 STALE_READS: Final = pa.schema(

@@ -9,8 +9,6 @@ be cut anywhere: the minimum of a chunk is all that the chunks before it need to
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["NONE", "first_known_above"]
-
 NONE = -1
 
 

@@ -37,8 +37,6 @@ from checkers.visibility.isr_reads import IsrReads, compared, found_backward, is
 from checkers.visibility.offices import Offices, offices
 from checkers.visibility.reigns import LEVEL, promising, raised, told_offsets
 
-__all__ = ["CHECKS", "NAME", "nonrepeatable_isr_reads"]
-
 ENTRY: Final = CatalogueEntry.of(
     __doc__,
     nearness=Nearness.VIEW,

@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 from checkers.metadata.in_force import UNSURE, InForce, in_force
 from checkers.metadata.view import MetadataView
 
-__all__ = ["Offices", "offices"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offices:

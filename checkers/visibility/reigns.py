@@ -16,8 +16,6 @@ from checkers.metadata.told_offsets import TELLING, told_first
 from checkers.rows import OPEN_NS
 from checkers.sources import Source, source_of
 
-__all__ = ["LEVEL", "Reign", "promising", "raised", "told_offsets"]
-
 LEVEL: Final = "FeatureLevelRecord"
 _FEATURE: Final = "metadata.version"
 

@@ -31,28 +31,6 @@ from checkers.proof import Proof
 from checkers.rows import taken
 from checkers.visibility.newer import NONE
 
-__all__ = [
-    "EVER",
-    "GROW",
-    "ID",
-    "NUMBER",
-    "OUTDATES",
-    "MetadataClaims",
-    "Numbers",
-    "Sightings",
-    "Writes",
-    "acknowledged",
-    "creations_ns",
-    "makers_of",
-    "numbers",
-    "pieces_of",
-    "ranks_of",
-    "sightings_of",
-    "sightings_of_topics",
-    "words",
-    "writes_by_topic",
-]
-
 Numbers = NDArray[np.int64]
 
 EVER: Final = int(np.iinfo(np.int64).max)

@@ -65,8 +65,6 @@ from checkers.visibility.sightings import (
 )
 from checkers.visibility.topic_reads import TopicReads
 
-__all__ = ["StaleReads", "backward_sessions", "nonrepeatable_reads", "stale_reads"]
-
 _OF_EPOCHS: Final = ("topic", "topic_id", "partition")
 _OF_COUNTS: Final = ("topic", "topic_id")
 

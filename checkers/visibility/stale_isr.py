@@ -37,8 +37,6 @@ from checkers.table_check import TableCheck
 from checkers.visibility.isr_reads import IsrReads, isr_reads
 from checkers.visibility.offices import Offices, offices
 
-__all__ = ["CHECKS", "NAME", "stale_isr_reads"]
-
 ENTRY: Final = CatalogueEntry.of(
     __doc__,
     nearness=Nearness.VIEW,

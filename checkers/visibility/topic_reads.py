@@ -20,8 +20,6 @@ from checkers.slices import WHOLE, Slice
 from checkers.sources import Source
 from history.request_schema import METADATA_WRITES, PARTITION_WRITES
 
-__all__ = ["TopicReads", "topic_reads"]
-
 _READ: Final = ("read", "process", "node", "call_ns", "return_ns", "topic", "topic_id")
 _OF_PARTITIONS: Final = (*_READ, "partition", "leader_epoch")
 _OF_READS: Final = (*_OF_PARTITIONS, "error", "config_value")

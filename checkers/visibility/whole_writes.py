@@ -18,8 +18,6 @@ import pyarrow.compute as pc
 from checkers.metadata.write_numbers import skipped_write
 from checkers.visibility.topic_reads import TopicReads
 
-__all__ = ["missing_write"]
-
 
 def missing_write(told: TopicReads) -> str:
     """Return what proves that a write is missing; empty if nothing does."""

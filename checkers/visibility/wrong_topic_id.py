@@ -43,8 +43,6 @@ from checkers.table_check import TableCheck
 from checkers.visibility.newer import NONE, first_known_above
 from checkers.visibility.offices import Offices, offices
 
-__all__ = ["CHECKS", "NAME", "wrong_topic_ids"]
-
 ENTRY: Final = CatalogueEntry.of(
     __doc__,
     nearness=Nearness.VIEW,

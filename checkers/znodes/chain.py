@@ -18,8 +18,6 @@ from dataclasses import dataclass
 from checkers.proof import Proof
 from checkers.znodes.operations import ZnodeOperation
 
-__all__ = ["Chain", "Discrepancy"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Discrepancy:

@@ -34,8 +34,6 @@ from checkers.znodes.zxids import zxids_out_of_order
 from history.manifest import Manifest
 from history.schema import RECORD_BUCKET_COUNT
 
-__all__ = ["CHECKS", "Tally", "evidence_of"]
-
 _GUIDE: Final = "https://zookeeper.apache.org/doc/current/zookeeperProgrammers.html#ch_zkGuarantees"
 _TIME: Final = "https://zookeeper.apache.org/doc/current/zookeeperProgrammers.html#sc_timeInZk"
 _INTERNALS: Final = (

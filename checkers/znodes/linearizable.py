@@ -28,8 +28,6 @@ from checkers.znodes.chain import Chain, Discrepancy
 from checkers.znodes.operations import ZnodeOperation, cited, told_each
 from checkers.znodes.schedule import NEVER, Refusals, StateMoments, refusals_of
 
-__all__ = ["NAME", "ZnodeJudgement", "found_of", "judgement", "unseen_of"]
-
 NAME = "nonlinearizable-write"
 
 

@@ -25,8 +25,6 @@ from checkers.proof import Proof
 from checkers.znodes.operations import ZnodeOperation, cited, told
 from history.operation import Outcome
 
-__all__ = ["NAME", "lost_writes"]
-
 NAME: Final = "lost-acknowledged-write"
 
 

@@ -20,19 +20,6 @@ from checkers.proof import Proof
 from checkers.rows import OPEN_NS
 from history.operation import Outcome
 
-__all__ = [
-    "CHANGES",
-    "COLUMNS",
-    "READS",
-    "ZnodeOperation",
-    "cited",
-    "did",
-    "found_by_znode",
-    "told",
-    "told_each",
-    "znodes_of",
-]
-
 CHANGES: Final = frozenset(("create", "set", "cas", "delete"))
 READS: Final = frozenset(("read", "sync-read", "final-read"))
 COLUMNS: Final = (

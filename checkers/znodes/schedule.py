@@ -38,8 +38,6 @@ from checkers.rows import OPEN_NS
 from checkers.znodes.chain import Chain
 from checkers.znodes.operations import ZnodeOperation
 
-__all__ = ["ALWAYS", "NEVER", "Refusals", "StateMoments", "refusals_of"]
-
 NEVER: Final = OPEN_NS
 """The moment of what does not happen."""
 ALWAYS: Final = -1

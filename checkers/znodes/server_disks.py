@@ -20,8 +20,6 @@ from checkers.proof import Proof
 from checkers.sources import Source, streamed
 from checkers.table_check import TableCheck
 
-__all__ = ["CHECKS", "divergent_transactions", "divergent_trees", "orphan_ephemerals"]
-
 _ALLOWED: Final = "the run put an old copy of a disk into its place, or changed a bit on a disk"
 
 TRANSACTION_ENTRY: Final = CatalogueEntry.of(

@@ -28,8 +28,6 @@ from checkers.proof import Proof
 from checkers.znodes.operations import ZnodeOperation, cited, found_by_znode, told
 from checkers.znodes.zxids import zxid_of
 
-__all__ = ["NAME", "sessions_that_went_back"]
-
 NAME: Final = "nonmonotonic-session"
 
 _Wrong = tuple[ZnodeOperation, ...]

@@ -26,8 +26,6 @@ from checkers.proof import Proof
 from checkers.znodes.linearizable import ZnodeJudgement
 from checkers.znodes.operations import ZnodeOperation, cited, told, told_each
 
-__all__ = ["DEPOSED_NS", "NAME", "Disturbance", "stale_sync_reads"]
-
 NAME: Final = "stale-sync-read"
 DEPOSED_NS: Final = 10_000_000_000
 """The time in which a leader that comes back is told of its successor; generous."""

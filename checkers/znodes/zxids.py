@@ -29,8 +29,6 @@ from checkers.anomaly import Found
 from checkers.proof import Proof
 from checkers.znodes.operations import ZnodeOperation, cited, found_by_znode, told
 
-__all__ = ["NAME", "zxid_of", "zxids_out_of_order"]
-
 NAME: Final = "nonmonotonic-zxid"
 _EPOCH_SHIFT: Final = 32
 

@@ -14,8 +14,6 @@ from clusters.hosts.inside import socket_in, tool_in
 from clusters.hosts.tools import tool, tool_missing
 from history.failure import HarnessError
 
-__all__ = ["free_bandwidth", "limit_bandwidth", "measured_rate", "why_no_limits", "why_no_netem"]
-
 _BURST_BYTES_MIN: Final = 16_384
 _BURST_S: Final = 0.01
 """The bucket holds what passes in two ticks of a slow kernel clock: below, the rate is not met."""

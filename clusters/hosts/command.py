@@ -8,8 +8,6 @@ from signal import SIGKILL
 from clusters.hosts.warden import Warden
 from history.failure import HarnessError
 
-__all__ = ["Completed", "run_command"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Completed:

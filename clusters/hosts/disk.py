@@ -13,8 +13,6 @@ from typing import Final
 
 from history.failure import HarnessError
 
-__all__ = ["copy_directory", "file_sizes", "remove_directory", "replace_directory"]
-
 _FICLONE: Final = 0x40049409
 """The ioctl that makes one file share another's blocks until either is written (btrfs, xfs)."""
 

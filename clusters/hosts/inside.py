@@ -13,8 +13,6 @@ from typing import Final
 from clusters.hosts.tools import tool
 from history.failure import HarnessError
 
-__all__ = ["socket_in", "tool_in"]
-
 _CLONE_NEWNET: Final = 0x40000000
 _OPEN_TIMEOUT_S: Final = 10.0
 

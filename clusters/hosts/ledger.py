@@ -29,8 +29,6 @@ from clusters.provision.cache import cache_dir
 from history.atomic import sync
 from history.failure import HarnessError
 
-__all__ = ["Ledger", "left_ledgers", "let_go_all", "undo_all"]
-
 
 class Ledger:
     """A run's ledger; thread-safe. A context manager: leaving it undoes all that is left.

@@ -14,8 +14,6 @@ from clusters.hosts.warden_client import WardenClient
 from clusters.port import NodeState
 from history.failure import HarnessError
 
-__all__ = ["LocalProcess"]
-
 _EFFECT_TIMEOUT_S: Final = 10.0
 """A signal shows within ms; a process in uninterruptible sleep may take seconds."""
 _POLL_S: Final = 0.001

@@ -18,8 +18,6 @@ from clusters.hosts.warden import Warden
 from clusters.port import NodeName
 from history.failure import HarnessError
 
-__all__ = ["LocalHost", "LocalPlace", "local_link_address"]
-
 _FIRST_BYTE: Final = 100
 _SCRIPT_TIMEOUT_S: Final = 120.0
 

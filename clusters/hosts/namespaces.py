@@ -25,8 +25,6 @@ from clusters.hosts.warden import Warden
 from clusters.port import NodeName
 from history.failure import HarnessError
 
-__all__ = ["NamespaceHost", "NamespacePlace", "why_no_namespaces"]
-
 _TRIAL: Final = (
     "ip link add fp-bridge type bridge && ip link add fp-a type veth peer name fp-b "
     "&& ip link set fp-a master fp-bridge"

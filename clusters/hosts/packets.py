@@ -20,8 +20,6 @@ from clusters.hosts.inside import tool_in
 from clusters.hosts.tools import tool, tool_missing
 from history.failure import HarnessError
 
-__all__ = ["Forbidden", "drop_packets", "dropped_counts", "pass_packets", "why_no_rules"]
-
 _TABLE: Final = "inet fencepost"
 _NAMED: Final = (("in", "input", "saddr"), ("out", "output", "daddr"))
 

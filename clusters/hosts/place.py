@@ -20,19 +20,6 @@ from clusters.hosts.ledger import Ledger
 from clusters.port import NodeName, NodeState
 from history.clock import Clock
 
-__all__ = [
-    "DATA",
-    "KEPT",
-    "LOG",
-    "LOOPBACK",
-    "Host",
-    "LeadsLinks",
-    "NodeProcess",
-    "OwnNetwork",
-    "Place",
-    "Site",
-]
-
 LOOPBACK: Final = "127.0.0.1"
 DATA: Final = "disk/data"
 """A node's data directory, by its name in the place."""

@@ -13,8 +13,6 @@ from typing import Final
 
 from history.failure import HarnessError, UsageError
 
-__all__ = ["ReservedPorts"]
-
 _PORT_MAX: Final = 65535
 
 

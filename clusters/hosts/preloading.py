@@ -14,8 +14,6 @@ from typing import Final
 from clusters.provision.cache import cache_dir
 from history.failure import HarnessError
 
-__all__ = ["build", "came_with", "library_of", "preloading"]
-
 _FLAGS: Final = (
     *("-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-s"),
     # Nothing is linked: it serves any libc, and each of its calls is the process's own.

@@ -20,20 +20,6 @@ from clusters.abilities import NodeUsage
 from clusters.port import NodeState
 from history.failure import HarnessError
 
-__all__ = [
-    "HARNESS_VARIABLE",
-    "RUN_VARIABLE",
-    "Orphan",
-    "await_state",
-    "end_harness",
-    "end_orphans",
-    "harness_lives",
-    "harness_mark",
-    "orphans",
-    "process_state",
-    "process_usage",
-]
-
 RUN_VARIABLE: Final = "FENCEPOST_RUN"
 """The variable with the run's id in the environment of each process of a run."""
 HARNESS_VARIABLE: Final = "FENCEPOST_HARNESS"

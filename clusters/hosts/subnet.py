@@ -22,8 +22,6 @@ from clusters.hosts.undo import RemoveRoute
 from clusters.provision.cache import cache_dir, locked
 from history.failure import HarnessError
 
-__all__ = ["Subnet", "claim_subnet", "free_subnets"]
-
 _POOLS: Final = (IPv4Network("10.213.0.0/16"), IPv4Network("172.29.0.0/16"))
 """Private addresses that few sites use; the second for those who use all of 10.0.0.0/8."""
 _PREFIX: Final = 20

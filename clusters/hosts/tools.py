@@ -6,8 +6,6 @@ from typing import Final
 
 from history.failure import HarnessError
 
-__all__ = ["tool", "tool_missing"]
-
 _TIMEOUT_S: Final = 30.0
 """The time-out of each: it takes some ms; on a machine that does much else, a second or two."""
 

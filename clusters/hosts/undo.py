@@ -27,21 +27,6 @@ from clusters.hosts.tools import tool
 from clusters.port import NodeState
 from history.failure import HarnessError
 
-__all__ = [
-    "LetsGo",
-    "RemoveContainer",
-    "RemoveGroup",
-    "RemoveInterface",
-    "RemoveNamespace",
-    "RemoveNetwork",
-    "RemoveRoute",
-    "RemoveSocket",
-    "Undo",
-    "Unmount",
-    "undo_data",
-    "undo_of",
-]
-
 _NAMESPACES: Final = Path("/run/netns")
 _INTERFACES: Final = Path("/sys/class/net")
 _GROUPS: Final = Path("/sys/fs/cgroup")

@@ -26,8 +26,6 @@ from clusters.hosts.warden_client import WardenClient
 from clusters.port import NodeState
 from history.failure import HarnessError
 
-__all__ = ["Warden"]
-
 _SERVER: Final = Path(__file__).with_name("warden_server.py")
 _CLOSE_TIMEOUT_S: Final = 15.0
 _SURVIVORS_EXIT_CODE: Final = 3

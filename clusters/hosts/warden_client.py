@@ -14,8 +14,6 @@ from clusters.abilities import NodeUsage
 from clusters.port import NodeState
 from history.failure import HarnessError
 
-__all__ = ["ANSWER_TIMEOUT_S", "WardenClient"]
-
 ANSWER_TIMEOUT_S: Final = 30.0
 """An answer takes a few ms; a warden that has not answered by then is broken or starved."""
 

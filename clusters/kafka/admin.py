@@ -32,13 +32,11 @@ from clusters.kafka.admin_requests import (
 from clusters.kafka.connection import NoAnswerError, NodeConnection
 from clusters.kafka.observation import ask_metadata
 from clusters.kafka.spoken import NEWEST, Spoken, leader_epoch_of
-from clusters.kafka_port import TopicSpec
 from clusters.port import NodeName
 from clusters.protocol.talking import Address
+from clusters.topic_spec import TopicSpec
 from history.failure import HarnessError
 from history.operation import Outcome
-
-__all__ = ["KafkaAdmin", "Nodes"]
 
 _CLIENT_ID: Final = "fencepost-admin"
 _ATTEMPT_S_MAX: Final = 5.0

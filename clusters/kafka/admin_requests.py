@@ -37,7 +37,7 @@ from kio.static.primitive import i8, i16, i32, i32Timedelta
 
 from clusters.kafka.connection import NoAnswerError, NodeConnection
 from clusters.kafka.spoken import NEWEST, Spoken
-from clusters.kafka_port import TopicSpec
+from clusters.topic_spec import TopicSpec
 from history.errors import (
     ATTEMPTS_UNBOUNDED,
     Definite,
@@ -46,24 +46,6 @@ from history.errors import (
     registry,
 )
 from history.operation import Outcome
-
-__all__ = [
-    "Answered",
-    "Write",
-    "alter_config",
-    "answer_of",
-    "ask_broker",
-    "ask_write",
-    "cancel_reassignment",
-    "creatable",
-    "create_partitions",
-    "create_topic",
-    "delete_topic",
-    "elect_preferred",
-    "error_name",
-    "reassign",
-    "topic_id_text",
-]
 
 _TOPIC: Final = i8(2)
 """The resource type."""

@@ -11,8 +11,6 @@ from clusters.port import NodeName
 from clusters.protocol.framing import RoundTrip
 from clusters.protocol.talking import Address, talk_to
 
-__all__ = ["CLIENT_ID", "ask", "is_answered"]
-
 Response = TypeVar("Response")
 
 CLIENT_ID: Final = "fencepost"

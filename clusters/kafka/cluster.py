@@ -26,8 +26,6 @@ from history.clock import Clock
 from history.failure import HarnessError
 from history.manifest import VersionChange
 
-__all__ = ["KafkaCluster"]
-
 _ATTEMPT_S: Final = 5.0
 _POLL_S: Final = 0.05
 

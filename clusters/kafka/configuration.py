@@ -29,23 +29,6 @@ from clusters.port import CLIENTS, NodeName, node_number
 from clusters.provision.releases import version_numbers
 from history.failure import UsageError
 
-__all__ = [
-    "HOSTS",
-    "PROPERTIES",
-    "KafkaNode",
-    "Listener",
-    "broker_defaults",
-    "broker_listeners",
-    "controller_address",
-    "first_members",
-    "hosts_file",
-    "links_between",
-    "nodes_of",
-    "properties",
-    "refuse_impossible",
-    "refuse_reserved",
-]
-
 PROPERTIES: Final = "server.properties"
 """A node's configuration, by its name in the node's directory."""
 HOSTS: Final = "hosts"

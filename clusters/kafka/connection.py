@@ -11,8 +11,6 @@ from typing import Any, Final, Self, TypeVar
 from clusters.protocol.framing import FrameError, RoundTrip
 from clusters.protocol.talking import Address
 
-__all__ = ["NoAnswerError", "NodeConnection"]
-
 Response = TypeVar("Response")
 
 _CHUNK: Final = 1 << 16

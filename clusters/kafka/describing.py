@@ -33,19 +33,6 @@ from clusters.protocol.talking import Address
 from history.counter import COUNTER_SETTING, counter_of
 from history.journal import ReadJournal
 
-__all__ = [
-    "DescribeRecorder",
-    "Item",
-    "Overview",
-    "Placement",
-    "ask_overview",
-    "ask_placement",
-    "ask_settings",
-    "ask_topics",
-    "config_items",
-    "metadata_items",
-]
-
 _TOPIC: Final = i8(2)
 """The resource type."""
 _GIVEN: Final = 1

@@ -13,8 +13,6 @@ from clusters.provision.releases import UnfetchedError
 from clusters.system import Wanted
 from history.failure import HarnessError, SpecError, UsageError
 
-__all__ = ["DRIVER", "KafkaDriver"]
-
 
 class KafkaDriver:
     """`clusters.system.Driver`."""

@@ -29,8 +29,6 @@ from clusters.protocol.talking import Address
 from clusters.witness.metadata_log import decoded
 from clusters.witness.segments import BatchRun
 
-__all__ = ["Levels", "finalised_by", "levels_in", "moves", "update_features"]
-
 Levels = Mapping[str, int]
 """The levels by the name of the feature; one that is not there has level 0."""
 

@@ -31,15 +31,6 @@ from clusters.provision.java import Java
 from clusters.provision.releases import Release, version_numbers
 from history.failure import HarnessError, UsageError
 
-__all__ = [
-    "Bootstrap",
-    "bootstrap_of",
-    "directory_id_of",
-    "first_voters",
-    "format_directory",
-    "new_id",
-]
-
 _META: Final = "meta.properties"
 _CHECKPOINT: Final = "bootstrap.checkpoint"
 _INDEX: Final = "format.json"

@@ -8,8 +8,6 @@ from clusters.provision.java import Java
 from clusters.provision.jvm import COLLECTOR, QUICK_START, SIMPLE_LOGGER, jvm_command
 from clusters.provision.releases import Release
 
-__all__ = ["HEAP", "LOGGING_FILES", "server_command", "tool_command"]
-
 _SERVER: Final = "kafka.Kafka"
 HEAP: Final = "256m"
 """The bound on the heap of a node."""

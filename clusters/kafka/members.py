@@ -25,8 +25,6 @@ from clusters.kafka_port import ClusterView, Role, role_of
 from clusters.port import NodeName, NodeState
 from history.failure import HarnessError
 
-__all__ = ["Acts", "Members", "replacements"]
-
 _ATTEMPT_S: Final = 5.0
 _STOP_S: Final = 20.0
 _POLL_S: Final = 0.05

@@ -29,8 +29,6 @@ from history.clock import Clock
 from history.failure import HarnessError
 from history.journal import ReadJournal, RowJournal
 
-__all__ = ["OBSERVER", "MetadataWatch", "quorum_claims", "quorum_offsets"]
-
 OBSERVER: Final = -1
 """The process number of the harness's own reads."""
 _CLIENT_ID: Final = "fencepost-observer"

@@ -28,16 +28,6 @@ from clusters.kafka_port import ClusterView, PartitionView
 from clusters.port import NodeName
 from clusters.protocol.talking import Address
 
-__all__ = [
-    "OBSERVATION_TIMEOUT_S",
-    "ask_metadata",
-    "best_of",
-    "quorum_high_watermark",
-    "quorum_leader",
-    "quorum_log_ends",
-    "view_of",
-]
-
 OBSERVATION_TIMEOUT_S: Final = 2.0
 _GRACE_S: Final = 0.5
 """The wait for slow brokers (starting, stuck) once one broker has answered."""

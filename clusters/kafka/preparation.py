@@ -16,14 +16,13 @@ from clusters.kafka.formatting import bootstrap_of
 from clusters.kafka.launch import HEAP
 from clusters.kafka.prepared import KafkaPrepared
 from clusters.kafka.releases import fetch_release
-from clusters.kafka_port import KafkaSpec, Quorum, Role, TopicSpec
+from clusters.kafka_port import KafkaSpec, Quorum, Role
 from clusters.provision.cache import Progress
 from clusters.provision.class_archives import TRAINING_OPTION, Training, archives_of
 from clusters.provision.java import find_java
+from clusters.topic_spec import TopicSpec
 from clusters.witness.definitions import definitions_of
 from history.clock import Clock
-
-__all__ = ["class_archives", "prepare", "with_levels", "with_release"]
 
 
 def prepare(spec: KafkaSpec, progress: Progress) -> KafkaPrepared:

@@ -14,8 +14,6 @@ from clusters.provision.java import Java
 from clusters.provision.releases import Release, version_numbers
 from clusters.system import Prepared
 
-__all__ = ["KafkaPrepared", "PreparedKafka"]
-
 
 @runtime_checkable
 class PreparedKafka(Prepared, Protocol):

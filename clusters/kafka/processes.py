@@ -35,7 +35,6 @@ from clusters.kafka_port import (
     ClusterView,
     FlippedPart,
     Role,
-    TopicSpec,
     refuse_unplaceable,
 )
 from clusters.port import CLIENTS, NodeName
@@ -46,11 +45,10 @@ from clusters.processes.node_tables import write_log_findings, write_settings
 from clusters.processes.properties import properties_file
 from clusters.protocol.talking import Address
 from clusters.setting_changes import SettingChange, SettingChanges
+from clusters.topic_spec import TopicSpec
 from clusters.witness.bits import flip_bit
 from clusters.witness.live import log_end_offset
 from history.failure import HarnessError, UsageError
-
-__all__ = ["BrokerProcesses"]
 
 
 class BrokerProcesses(ProcessCluster):

@@ -31,8 +31,6 @@ from clusters.kafka.asking import ask
 from clusters.port import NodeName
 from clusters.protocol.talking import Address
 
-__all__ = ["QuorumReplica", "VotersView", "add_voter", "remove_voter", "voters_view"]
-
 _TIMEOUT_S: Final = 2.0
 _DESCRIBE: Final = DescribeQuorumRequest(
     topics=(

@@ -18,8 +18,6 @@ from history.failure import HarnessError
 if TYPE_CHECKING:
     from clusters.witness.witness import WitnessReport
 
-__all__ = ["QuorumProcesses"]
-
 
 class QuorumProcesses(BrokerProcesses):
     """`clusters.kafka_port.BrokerCluster` with all its abilities, but for what its nodes run."""

@@ -16,8 +16,6 @@ from clusters.processes.node import ProcessNode
 from clusters.protocol.talking import Address
 from history.failure import HarnessError
 
-__all__ = ["await_brokers", "await_first_voters", "await_migrated", "listed"]
-
 _START_TIMEOUT_S: Final = 120.0
 """A start takes 2 to 10 s; on a machine that does much else, several times that."""
 _POLL_S: Final = 0.02

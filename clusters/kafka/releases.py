@@ -15,16 +15,6 @@ from clusters.provision.release_line import ReleaseLine
 from clusters.provision.releases import Release, digest_of, jars_in
 from history.failure import UsageError
 
-__all__ = [
-    "KNOWN_RELEASES",
-    "LINE",
-    "LOGGING",
-    "fetch_release",
-    "is_here",
-    "is_here_of",
-    "release_here",
-]
-
 KNOWN_RELEASES: Final = ("3.3.2", "3.4.1", "3.6.2", "3.9.2", "4.0.0", "4.3.1")
 """Releases that were run; any other since the first of them may be asked for."""
 

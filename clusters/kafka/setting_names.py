@@ -19,8 +19,6 @@ from clusters.provision.cache import Progress, cache_dir, kept
 from clusters.provision.java import Java
 from clusters.provision.releases import Release
 
-__all__ = ["SettingNames", "names_in", "setting_names", "stored_names"]
-
 _FILE: Final = "names.json"
 _OF_NODES: Final = ("kafka.server.KafkaConfig",)
 _OF_TOPICS: Final = ("org.apache.kafka.storage.internals.log.LogConfig", "kafka.log.LogConfig")

@@ -16,8 +16,6 @@ from clusters.port import NodeName
 from history.clock import TellsTime
 from history.journal import RowJournal
 
-__all__ = ["SettingsWatch"]
-
 _ASK_NS: Final = 1_000_000_000
 """Between two questions, unless there are other topics."""
 

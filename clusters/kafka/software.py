@@ -13,8 +13,6 @@ from clusters.kafka.voters import VoterSeat
 from clusters.processes.logs import last_words
 from clusters.witness.live import ReplicaHoldings, holdings_of
 
-__all__ = ["KafkaFiles", "KafkaSoftware"]
-
 
 class KafkaFiles:
     """The part of `clusters.processes.node.Software` for files with Kafka's names and formats."""

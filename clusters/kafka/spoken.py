@@ -28,8 +28,6 @@ from kio.static.primitive import i32Timedelta
 
 from clusters.provision.releases import version_numbers
 
-__all__ = ["NEWEST", "Spoken", "leader_epoch_of", "spoken_by"]
-
 _TOPIC_IDS: Final = (3, 1)
 _LEADER_EPOCHS: Final = (2, 1)
 

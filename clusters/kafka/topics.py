@@ -19,12 +19,10 @@ from clusters.kafka.admin_requests import creatable
 from clusters.kafka.asking import ask
 from clusters.kafka.observation import ask_metadata, view_of
 from clusters.kafka.spoken import NEWEST, Spoken
-from clusters.kafka_port import TopicSpec
 from clusters.port import NodeName
 from clusters.protocol.talking import Address
+from clusters.topic_spec import TopicSpec
 from history.failure import HarnessError, UsageError
-
-__all__ = ["create_topics"]
 
 _CREATION_TIMEOUT_S: Final = 30.0
 _REQUEST_TIMEOUT_S: Final = 10.0

@@ -17,8 +17,6 @@ from typing import Final
 from clusters.protocol.record_batches import HEADER_BYTES, Stop, batch_at, encoded_batch_header
 from history.failure import HarnessError
 
-__all__ = ["CHECKPOINT", "VoterNode", "VoterSeat", "checkpoint_of", "placeholders", "stated"]
-
 CHECKPOINT: Final = "__cluster_metadata-0/00000000000000000000-0000000000.checkpoint"
 """The path of the snapshot in a data directory."""
 

@@ -32,8 +32,6 @@ from clusters.witness.definitions import definitions_of
 from clusters.witness.witness import WitnessReport, write_witness
 from clusters.zookeeper.stored.tables import write_server_disks
 
-__all__ = ["DRIVER", "KafkaMigratingCluster", "KafkaMigratingDriver", "KafkaMigratingPrepared"]
-
 _TIMEOUT_S: Final = 120.0
 _MIGRATES: Final = {"zookeeper.metadata.migration.enable": "true"}
 _OF_QUORUM: Final = ("controller.quorum.voters", "controller.listener.names")

@@ -7,8 +7,6 @@ from typing import Final
 from clusters.kafka import releases
 from clusters.kafka_zookeeper.releases import LINE as ON_ZOOKEEPER
 
-__all__ = ["LINE", "fetch_release", "is_here", "release_here"]
-
 LINE: Final = replace(
     ON_ZOOKEEPER, known=("3.6.0", "3.9.2"), oldest=(3, 5), too_old="to migrate as 3.5 does"
 )

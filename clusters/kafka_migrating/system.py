@@ -15,8 +15,6 @@ from clusters.port import KEY, NodeRole
 from clusters.system import Make
 from history.failure import Mistakes
 
-__all__ = ["KAFKA_MIGRATING", "SYSTEM", "KafkaMigratingSpec"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KafkaMigratingSpec(KafkaZooKeeperSpec):

@@ -15,8 +15,6 @@ from clusters.port import NodeName
 from clusters.processes.hardships import WrongClocks
 from clusters.processes.node import ProcessNode, Software
 
-__all__ = ["KafkaZooKeeperCluster"]
-
 
 class KafkaZooKeeperCluster(WrongClocks, BrokersOnZooKeeper):
     """`clusters.kafka_port.BrokerCluster` of releases of Kafka and of ZooKeeper."""

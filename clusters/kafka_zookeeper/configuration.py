@@ -11,14 +11,6 @@ from clusters.provision.releases import version_numbers
 from clusters.zookeeper.configuration import EnsembleServer
 from history.failure import UsageError
 
-__all__ = [
-    "SESSION_TIMEOUT_MS",
-    "found_servers",
-    "properties",
-    "refuse_control_plane",
-    "session_timeout_ms",
-]
-
 _SESSION: Final = "zookeeper.session.timeout.ms"
 SESSION_TIMEOUT_MS: Final = 3000
 """The time after which a broker that is silent loses its znodes; 18 s in Kafka's own default."""

@@ -12,7 +12,7 @@ from clusters.hosts.place import Site
 from clusters.hosts.warden import Warden
 from clusters.kafka.configuration import refuse_reserved
 from clusters.kafka.launch import HEAP
-from clusters.kafka_port import Role, TopicSpec
+from clusters.kafka_port import Role
 from clusters.kafka_zookeeper.cluster import KafkaZooKeeperCluster
 from clusters.kafka_zookeeper.configuration import refuse_control_plane
 from clusters.kafka_zookeeper.prepared import KafkaZooKeeperPrepared
@@ -21,10 +21,9 @@ from clusters.kafka_zookeeper.system import KafkaZooKeeperSpec
 from clusters.provision.cache import Progress
 from clusters.provision.class_archives import TRAINING_OPTION, Training, archives_of
 from clusters.system import Wanted
+from clusters.topic_spec import TopicSpec
 from clusters.zookeeper.driver import DRIVER as ENSEMBLES
 from history.clock import Clock
-
-__all__ = ["DRIVER", "KafkaZooKeeperDriver"]
 
 _TRAINED: Final = KafkaZooKeeperSpec(brokers=1, java_options=(TRAINING_OPTION,))
 

@@ -10,8 +10,6 @@ from typing import Final
 
 from clusters.port import NodeName
 
-__all__ = ["NO_ID", "Identities", "node_with"]
-
 NO_ID: Final = -1
 
 

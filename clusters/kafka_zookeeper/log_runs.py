@@ -23,8 +23,6 @@ from clusters.port import NodeName
 from clusters.protocol.zookeeper_transactions import zxid_in
 from clusters.zookeeper.stored.logs import StoredError, log_files, stored_entries
 
-__all__ = ["LogRun", "first_of_epoch", "runs_that_count"]
-
 _EPOCH_BITS: Final = 32
 
 

@@ -60,8 +60,6 @@ from history.cluster_schema import METADATA_LOG
 from history.failure import HarnessError
 from history.table_file import whole_table_file
 
-__all__ = ["MetadataChanges", "metadata_rows", "write_metadata_log"]
-
 _TABLE: Final = "metadata_log"
 _SUBJECT: Final = "transaction logs"
 _PIECE_ROWS: Final = 1 << 14

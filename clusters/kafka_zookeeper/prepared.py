@@ -9,8 +9,6 @@ from clusters.provision.java import Java
 from clusters.provision.releases import Release
 from clusters.zookeeper.prepared import ZooKeeperPrepared
 
-__all__ = ["KafkaZooKeeperPrepared"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KafkaZooKeeperPrepared:

@@ -45,8 +45,6 @@ from clusters.zookeeper.watch import EnsembleWatch
 from clusters.zookeeper.znodes import ZnodeRead, ZnodeReader, children_of, data_of
 from history.failure import HarnessError
 
-__all__ = ["BrokersOnZooKeeper", "UnformattedFiles"]
-
 _SLACK_S: Final = 10.0
 _POLL_S: Final = 0.05
 _IDS: Final = "/brokers/ids"

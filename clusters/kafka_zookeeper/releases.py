@@ -9,8 +9,6 @@ from clusters.provision.maven import Coordinates
 from clusters.provision.release_line import ReleaseLine
 from clusters.provision.releases import version_numbers
 
-__all__ = ["KNOWN_RELEASES", "LINE", "fetch_release", "is_here", "release_here"]
-
 KNOWN_RELEASES: Final = ("2.0.0", "2.1.1", "2.2.2", "2.5.1", "2.6.3", "2.8.2", "3.4.1", "3.9.2")
 """Releases that were run; any other between the first and the last may be asked for."""
 

@@ -29,15 +29,6 @@ from clusters.zookeeper.system import SERVER_PORT_COUNT, SIZES, ZooKeeperSpec, r
 from clusters.zookeeper.targets import TARGETS as OF_ENSEMBLES
 from history.failure import Mistakes
 
-__all__ = [
-    "CONDITIONS",
-    "ENSEMBLE_TARGETS",
-    "KAFKA_ZOOKEEPER",
-    "SYSTEM",
-    "ZOOKEEPERS",
-    "KafkaZooKeeperSpec",
-]
-
 ZOOKEEPERS: Final = NodeRole(name=Role.ZOOKEEPER, decides=True, port_count=SERVER_PORT_COUNT)
 _SESSION_MS_MAX: Final = "60000"
 """A play may need a broker whose session outlives all others."""

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from clusters import kafka_targets
-from clusters.kafka_port import ClusterView, PartitionView, TopicSpec
+from clusters.kafka_port import ClusterView, PartitionView
+from clusters.topic_spec import TopicSpec
 from clusters.zookeeper import view as ensemble_view
 from clusters.zookeeper.view import EnsembleView
-
-__all__ = ["SERVER_ID_BASE", "KafkaZooKeeperView", "first_view"]
 
 SERVER_ID_BASE: Final = 2000
 

@@ -11,8 +11,6 @@ as many as it likes; `World(witnessed=True)` does, and fails a node that acts at
 
 from typing import Final
 
-__all__ = ["NEVER_NS", "Alarm"]
-
 NEVER_NS: Final = 1 << 62
 
 

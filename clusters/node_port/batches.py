@@ -14,8 +14,6 @@ from typing import Any, Final, overload
 
 from clusters.node_port.segments import Fold, Segment, Segments, segment_of
 
-__all__ = ["SEGMENT_BATCHES", "Batches"]
-
 SEGMENT_BATCHES: Final = 1024
 """The length of a full segment."""
 

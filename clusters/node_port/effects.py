@@ -18,32 +18,6 @@ from typing import Any, Final, Protocol, runtime_checkable
 
 from clusters.node_port.alarm import Alarm
 
-__all__ = [
-    "ADVANCE",
-    "APPEND",
-    "CLOSE",
-    "CREATE",
-    "DELETE",
-    "EXIT",
-    "EXTEND",
-    "NOTE",
-    "RECOVER",
-    "RECOVERED",
-    "SEND",
-    "START",
-    "STOP",
-    "SYNC",
-    "SYNCED",
-    "TICK",
-    "TICK_NS",
-    "TRUNCATE",
-    "UNREACHABLE",
-    "WRITE",
-    "Effects",
-    "Node",
-    "Woken",
-]
-
 Effects = list[tuple[Any, ...]]
 
 # Effects.

@@ -5,35 +5,6 @@ A note changes nothing in the cluster. Its first element after the subject is wh
 
 from typing import Final
 
-__all__ = [
-    "ACKNOWLEDGED",
-    "ACKNOWLEDGED_METADATA",
-    "ACTIVE",
-    "APPENDED_METADATA",
-    "BROKER_CONTROLLED_STATE",
-    "BROKER_STATE",
-    "COMMITTED_METADATA",
-    "CONTROLLER_ELECTED",
-    "DECISION_ASKED",
-    "DECISION_SETTLED",
-    "FENCED_SELF",
-    "FOLLOWS",
-    "HIGH_WATERMARK",
-    "LEADS",
-    "PARTITION_DECIDED",
-    "PROPOSED",
-    "QUORUM_LEADER",
-    "READ_BEGAN",
-    "READ_METADATA",
-    "READ_RECORDS",
-    "RESIGNED",
-    "TOLD_LOWEST",
-    "TRUNCATED",
-    "VISIBLE",
-    "VOTED",
-    "ZNODES_CHANGED",
-]
-
 VOTED: Final = "voted"
 """(epoch, candidate id): a vote was granted, and is durable."""
 QUORUM_LEADER: Final = "quorum-leader"

@@ -10,8 +10,6 @@ from itertools import chain
 from typing import Any, Final, TypeVar
 from weakref import WeakValueDictionary
 
-__all__ = ["Fold", "Segment", "Segments", "segment_of", "summary_of"]
-
 _Found = TypeVar("_Found")
 
 Fold = Callable[[Sequence[Any]], list[Any]]

@@ -8,24 +8,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-__all__ = [
-    "CLEAN_STOP",
-    "HIGH_WATERMARKS",
-    "METADATA",
-    "META_PROPERTIES",
-    "QUORUM_STATE",
-    "SNAPSHOT",
-    "Batch",
-    "Contents",
-    "FileName",
-    "LogName",
-    "MetaProperties",
-    "MetadataBatch",
-    "PartitionKey",
-    "QuorumState",
-    "Snapshot",
-]
-
 PartitionKey = tuple[int, int]
 """(topic id, partition)."""
 LogName = str | PartitionKey

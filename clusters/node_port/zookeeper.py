@@ -19,31 +19,6 @@ from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 from typing import ClassVar, Final
 
-__all__ = [
-    "ZOOKEEPER",
-    "Check",
-    "CloseSession",
-    "Create",
-    "Delete",
-    "Exists",
-    "GetChildren",
-    "GetData",
-    "OpenSession",
-    "Operation",
-    "SessionEvent",
-    "SessionState",
-    "SetData",
-    "Stat",
-    "Sync",
-    "WatchEvent",
-    "WatchType",
-    "Write",
-    "ZkError",
-    "ZkOutcome",
-    "ZkRequest",
-    "ZkResponse",
-]
-
 ZOOKEEPER: Final = 2000
 """The id by which a node addresses the ensemble; its servers are 2000 + their `myid`."""
 

@@ -22,8 +22,6 @@ from clusters.processes.networks import IsAnswered, NodeNetworks
 from clusters.processes.node import ProcessNode
 from history.failure import HarnessError
 
-__all__ = ["ProcessCluster"]
-
 _STOP_TIMEOUT_S: Final = 10.0
 
 

@@ -18,8 +18,6 @@ from clusters.port import DiskTrouble, NodeName, NodeState
 from clusters.processes.node import ProcessNode
 from history.failure import HarnessError, UsageError
 
-__all__ = ["FollowedDisks", "ImageDisks", "NodeDisks"]
-
 _IMAGE: Final = "disk.img"
 _MOUNT_POINT: Final = "disk"
 

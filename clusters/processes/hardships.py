@@ -19,8 +19,6 @@ from clusters.processes.node import ProcessNode
 from history.clock import ClockSkew
 from history.failure import HarnessError
 
-__all__ = ["Hardships", "HeldBack", "WrongClocks"]
-
 
 class Hardships:
     """The hardships of a cluster's nodes. Different threads may call it for different nodes."""

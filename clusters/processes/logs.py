@@ -4,8 +4,6 @@ import re
 from pathlib import Path
 from typing import Final
 
-__all__ = ["last_words"]
-
 _TAIL_BYTES: Final = 1 << 20
 _WORDS_MAX: Final = 3
 _LINE_LENGTH_MAX: Final = 300

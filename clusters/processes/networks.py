@@ -29,8 +29,6 @@ from clusters.hosts.place import OwnNetwork, Place
 from clusters.port import CLIENTS, NodeName
 from history.failure import HarnessError, UsageError
 
-__all__ = ["IsAnswered", "NodeNetworks", "forbidden"]
-
 Flow = tuple[NodeName, NodeName]
 
 _TOLERANCE: Final = 1.5

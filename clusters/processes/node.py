@@ -18,8 +18,6 @@ from clusters.hosts.place import DATA, KEPT, LOG, NodeProcess, Place
 from clusters.port import NodeName, NodeState
 from history.failure import HarnessError, UsageError
 
-__all__ = ["DataHoldings", "Holdings", "ProcessNode", "Software"]
-
 _SNAPSHOTS: Final = "snapshots"
 _TOOL_TIMEOUT_S: Final = 60.0
 """A tool's JVM takes two seconds; on a machine that does much else, several times that."""

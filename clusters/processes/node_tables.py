@@ -26,8 +26,6 @@ from typing import Final
 from history.clock import Clock
 from history.journal import RowJournal
 
-__all__ = ["SILENT", "LogFinding", "findings_in", "write_log_findings", "write_settings"]
-
 _PATTERNS: Final = {
     "fatal-fault": re.compile(rb"Encountered [a-z][a-z ]* fault: |Digests are not matching"),
     "unreadable-disk": re.compile(

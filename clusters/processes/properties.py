@@ -3,8 +3,6 @@
 import re
 from collections.abc import Mapping
 
-__all__ = ["escaped", "properties_file"]
-
 
 def properties_file(properties: Mapping[str, str]) -> str:
     """Return the text of a Java properties file."""

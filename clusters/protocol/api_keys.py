@@ -11,8 +11,6 @@ from typing import Final
 
 from kio.schema.index import api_key_map
 
-__all__ = ["GIVEN_UP", "KEYS", "OF_DRAFT"]
-
 GIVEN_UP: Final[Mapping[str, int]] = MappingProxyType(
     {"LeaderAndIsr": 4, "StopReplica": 5, "UpdateMetadata": 6, "ControlledShutdown": 7}
 )

@@ -9,18 +9,6 @@ from kio.schema.errors import ErrorCode
 
 from clusters.protocol.record_batches import Stop, batch_at
 
-__all__ = [
-    "METADATA_TOPIC",
-    "METADATA_TOPIC_ID",
-    "Parts",
-    "carried",
-    "error_name",
-    "failed",
-    "partition_items",
-    "topic_columns",
-    "uuid_text",
-]
-
 Parts = tuple[Mapping[str, Any], Sequence[Mapping[str, Any]]]
 """A frame's own columns, and its items."""
 

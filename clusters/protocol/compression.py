@@ -2,8 +2,6 @@
 
 from enum import IntEnum
 
-__all__ = ["Compression", "RecordError", "compression_of"]
-
 
 class RecordError(Exception):
     """The bytes are not the records that their header promises."""

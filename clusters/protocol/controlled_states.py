@@ -2,8 +2,6 @@
 
 from enum import IntEnum
 
-__all__ = ["ControlledState"]
-
 
 class ControlledState(IntEnum):
     """The state of a broker, as heartbeats name it."""

@@ -9,8 +9,6 @@ import pyarrow as pa
 from clusters.protocol.compression import Compression, RecordError
 from clusters.protocol.varints import VarintError, read_unsigned
 
-__all__ = ["decompressed"]
-
 _BYTES_MAX: Final = 1 << 30
 """The most bytes that are believed to come out: beyond it, it is a bomb."""
 

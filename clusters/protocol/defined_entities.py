@@ -30,8 +30,6 @@ from kio.static.primitive import i8, i16, i32, i32Timedelta, i64
 from clusters.protocol.api_keys import GIVEN_UP, OF_DRAFT
 from clusters.protocol.message_definitions import Field, Message, parsed_message
 
-__all__ = ["defined_request", "defined_response", "defined_versions"]
-
 _ALTER_PARTITION: Final = {"AlterPartition": 56}
 _NAMES: Final = {key: name for name, key in {**_ALTER_PARTITION, **GIVEN_UP, **OF_DRAFT}.items()}
 """The APIs with messages that are defined here, by their keys."""

@@ -24,18 +24,6 @@ from clusters.protocol.defined_entities import (
     defined_versions,
 )
 
-__all__ = [
-    "Unreadable",
-    "Values",
-    "built",
-    "default_of",
-    "read",
-    "request_frame",
-    "request_type",
-    "response_frame",
-    "response_type",
-]
-
 Values = Mapping[str, Any]
 _Maker = Callable[[Any], Any]
 _Reader = Callable[[bytes, int], tuple[Any, int]]

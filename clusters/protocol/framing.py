@@ -12,8 +12,6 @@ from typing import Any, Final, Generic, TypeVar
 from kio.serial import entity_reader, entity_writer
 from kio.static.primitive import i32
 
-__all__ = ["FRAME_BYTES_MAX", "FrameBuffer", "FrameError", "RoundTrip", "request_frame"]
-
 FRAME_BYTES_MAX: Final = 100 << 20
 """Kafka's own default for `socket.request.max.bytes`: beyond it, it is not a frame of Kafka's."""
 

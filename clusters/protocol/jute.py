@@ -7,8 +7,6 @@ import struct
 from collections.abc import Callable
 from typing import Final, TypeVar
 
-__all__ = ["JuteError", "JuteReader"]
-
 _INT: Final = struct.Struct(">i")
 _LONG: Final = struct.Struct(">q")
 _BOOL: Final = struct.Struct(">?")

@@ -19,8 +19,6 @@ from typing import Any, Final
 from clusters.protocol.message_definitions import Field, Message
 from clusters.protocol.varints import VarintError, read_unsigned
 
-__all__ = ["DecodeError", "Fields", "decoder_of", "default_of"]
-
 Fields = dict[str, Any]
 """The content of a message, by field; no class can know the names before the jars are read."""
 

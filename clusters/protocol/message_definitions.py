@@ -12,8 +12,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Self
 
-__all__ = ["DefinitionError", "Field", "Message", "VersionRange", "parsed_message"]
-
 _COMMENT = re.compile(r'("(?:\\.|[^"\\])*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
 _FOREVER: Final = 32767
 

@@ -15,8 +15,6 @@ from clusters.protocol.message_decoder import Fields, default_of
 from clusters.protocol.message_definitions import Field, Message
 from clusters.protocol.varints import encoded_unsigned
 
-__all__ = ["encoder_of"]
-
 _Writer = Callable[[Any, bytearray], None]
 _NUMBERS: Final[Mapping[str, struct.Struct]] = {
     "int8": struct.Struct(">b"),

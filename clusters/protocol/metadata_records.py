@@ -15,8 +15,6 @@ from clusters.protocol.message_decoder import DecodeError, Fields, decoder_of, d
 from clusters.protocol.message_definitions import Message
 from clusters.protocol.varints import VarintError, read_unsigned
 
-__all__ = ["CONTROL_MESSAGES", "UNKNOWN", "DecodedRecord", "Definitions"]
-
 CONTROL_MESSAGES: Final[Mapping[int, str]] = {
     2: "LeaderChangeMessage",
     3: "SnapshotHeaderRecord",

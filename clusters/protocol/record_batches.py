@@ -16,16 +16,6 @@ from crc32c import crc32c
 
 from clusters.protocol.compression import Compression, compression_of
 
-__all__ = [
-    "HEADER_BYTES",
-    "BatchHeader",
-    "BatchScan",
-    "Stop",
-    "batch_at",
-    "encoded_batch_header",
-    "scan_batches",
-]
-
 HEADER_BYTES: Final = 61
 _LOG_OVERHEAD_BYTES: Final = 12
 """Base offset and batch length: what the length does not count."""

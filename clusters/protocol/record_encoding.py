@@ -7,8 +7,6 @@ from collections.abc import Sequence
 
 from clusters.protocol.varints import encoded_signed
 
-__all__ = ["Header", "encoded_record"]
-
 Header = tuple[bytes, bytes | None]
 """The name and value of a record's header."""
 

@@ -18,10 +18,8 @@ from numpy.typing import NDArray
 from clusters.protocol.compression import RecordError
 from clusters.protocol.decompression import decompressed
 from clusters.protocol.record_batches import HEADER_BYTES, BatchHeader
-from clusters.protocol.record_encoding import Header, encoded_record
+from clusters.protocol.record_encoding import Header
 from clusters.protocol.varints import CONTINUED, VarintError, read_signed
-
-__all__ = ["Header", "Records", "encoded_record", "records_of", "signed_column"]
 
 _LONG_OR_NEGATIVE: Final = CONTINUED | 1
 _TOO_FEW: Final = "it has fewer records than it says"

@@ -14,8 +14,6 @@ from typing import Any, Final, Protocol, TypeVar
 from clusters.port import NodeName
 from clusters.protocol.framing import FrameError
 
-__all__ = ["Address", "Talk", "talk_to"]
-
 Address = tuple[str, int]
 """IPv4 address and port."""
 

@@ -5,15 +5,6 @@ One at a time, for what is read once; `records` reads whole columns.
 
 from typing import Final
 
-__all__ = [
-    "CONTINUED",
-    "VarintError",
-    "encoded_signed",
-    "encoded_unsigned",
-    "read_signed",
-    "read_unsigned",
-]
-
 CONTINUED: Final = 0x80
 """The bit of a byte that says that another follows."""
 

@@ -13,25 +13,6 @@ from typing import Final
 
 from clusters.protocol.jute import JuteError, JuteReader
 
-__all__ = [
-    "CONTAINER_OWNER",
-    "TTL_OWNER",
-    "Acl",
-    "Change",
-    "CheckVersionTxn",
-    "CloseSessionTxn",
-    "CreateSessionTxn",
-    "CreateTxn",
-    "DeleteTxn",
-    "ErrorTxn",
-    "SetAclTxn",
-    "SetDataTxn",
-    "Transaction",
-    "decoded_transaction",
-    "read_acls",
-    "zxid_in",
-]
-
 _HEADER: Final = struct.Struct(">qiqqi")
 _TREE_DIGEST: Final = struct.Struct(">iq")
 _TREE_DIGEST_VERSION: Final = 2

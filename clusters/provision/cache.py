@@ -19,16 +19,6 @@ from filelock import FileLock, Timeout
 
 from history.failure import HarnessError
 
-__all__ = [
-    "CACHE_VARIABLE",
-    "Progress",
-    "abandoned_drafts",
-    "built_beside",
-    "cache_dir",
-    "kept",
-    "locked",
-]
-
 CACHE_VARIABLE: Final = "FENCEPOST_CACHE"
 """Environment variable: where to keep it, instead of the user's cache directory."""
 

@@ -27,8 +27,6 @@ from clusters.provision.maven import RunProgram
 from clusters.provision.releases import Release
 from history.failure import HarnessError
 
-__all__ = ["TRAINING_OPTION", "Training", "archives_of"]
-
 _INDEX: Final = "archives.json"
 _CLASS_LIST: Final = "classes.txt"
 _DUMP_TIMEOUT_S: Final = 300.0

@@ -8,8 +8,6 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
-__all__ = ["linked_directories", "topmost"]
-
 _RUNNING_PARTS: Final = ("bin", "conf", "lib")
 """The parts of a Java's home that run; the others are documentation and headers."""
 

@@ -4,8 +4,6 @@ import hashlib
 from collections.abc import Mapping
 from pathlib import Path
 
-__all__ = ["Fingerprint", "fingerprint_of", "is_unchanged", "listing_digest", "sha256_of"]
-
 Fingerprint = Mapping[str, str | int]
 """`size`, `mtime_ns` and `sha256`, as JSON keeps them."""
 

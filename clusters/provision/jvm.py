@@ -7,8 +7,6 @@ from typing import Final
 
 from clusters.provision.java import Java
 
-__all__ = ["COLLECTOR", "QUICK_START", "SIMPLE_LOGGER", "class_dump_command", "jvm_command"]
-
 SIMPLE_LOGGER: Final = (
     "-Dorg.slf4j.simpleLogger.logFile=System.out",
     "-Dorg.slf4j.simpleLogger.showDateTime=true",

@@ -24,16 +24,6 @@ from clusters.provision.cache import CACHE_VARIABLE
 from clusters.provision.java import Java, network_options
 from history.failure import HarnessError, UsageError
 
-__all__ = [
-    "MIRROR_VARIABLE",
-    "PLAIN_VARIABLE",
-    "Coordinates",
-    "NotInRepositoryError",
-    "fetch_jars",
-    "refuse_absent",
-    "repository",
-]
-
 MIRROR_VARIABLE: Final = "FENCEPOST_MAVEN_MIRROR"
 """Environment variable: the URL of a repository to use instead of Maven Central."""
 

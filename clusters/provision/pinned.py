@@ -9,8 +9,6 @@ files of its repository are all there is.
 from collections.abc import Mapping
 from typing import Final
 
-__all__ = ["PINNED"]
-
 PINNED: Final[Mapping[tuple[str, str], str]] = {
     ("Kafka", "2.0.0"): "9da14b342909a064f5c871ed06acb0196eea73d96c751841ed88217b626209ea",
     ("Kafka", "2.1.1"): "f41a054a04fda4ab1de40c24f38e3acfab1bad1739845e44e36d38d302de2164",

@@ -24,8 +24,6 @@ from clusters.provision.cache import Progress, cache_dir, kept
 from clusters.provision.fingerprints import listing_digest
 from history.failure import HarnessError
 
-__all__ = ["PortableProgram", "portable_program"]
-
 _LEFT_OUT: Final = re.compile(
     r"test|tests|idlelib|lib2to3|tkinter|turtledemo|ensurepip|(site|dist)-packages|config-.*"
     r"|_tkinter.*|_?x?x?test.*\.so|__pycache__"

@@ -21,8 +21,6 @@ from clusters.provision.releases import (
 )
 from history.failure import HarnessError, UsageError
 
-__all__ = ["ReleaseLine"]
-
 _NAME: Final = re.compile(r"\d+\.\d+\.\d+(-[A-Za-z0-9.]+)?")
 
 

@@ -19,17 +19,6 @@ from clusters.provision.java import Java
 from clusters.provision.maven import Coordinates, NotInRepositoryError, RunProgram, fetch_jars
 from history.failure import HarnessError
 
-__all__ = [
-    "Release",
-    "UnfetchedError",
-    "digest_of",
-    "fetch_into",
-    "jars_in",
-    "note_fetched",
-    "version_numbers",
-    "whole_release",
-]
-
 _INDEX: Final = "release.json"
 _NO_CLASSES: Final = ("-sources.jar", "-javadoc.jar", "-scaladoc.jar", "-test.jar")
 

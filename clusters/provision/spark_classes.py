@@ -22,8 +22,6 @@ from clusters.provision.fingerprints import Fingerprint, fingerprint_of, is_unch
 from clusters.provision.java import Java
 from history.failure import HarnessError
 
-__all__ = ["spark_class_archive"]
-
 _ARCHIVE: Final = "classes.jsa"
 _INDEX: Final = "archive.json"
 _CLASS_LIST: Final = "classes.txt"

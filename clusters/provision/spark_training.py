@@ -13,8 +13,6 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812  # as everybody calls it
 
-__all__ = ["main"]
-
 _SETTINGS: Final = {
     "spark.master": "local[2]",
     "spark.driver.host": "127.0.0.1",

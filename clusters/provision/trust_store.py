@@ -11,8 +11,6 @@ from cryptography.hazmat.primitives.serialization import NoEncryption, pkcs12
 
 from clusters.provision.cache import built_beside, cache_dir
 
-__all__ = ["trust_store"]
-
 
 def trust_store(bundle: Path) -> Path:
     """The bundle as a Java trust store (PKCS #12), in the cache, named for its content."""

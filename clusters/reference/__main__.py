@@ -10,8 +10,6 @@ from clusters.reference.shell.properties import read_properties
 from history.failure import HarnessError
 from history.program import without_hypothesis
 
-__all__ = ["main"]
-
 
 def main() -> int:
     """Run the node until it ends; its exit code: 0, or 1 with a line in the log that says why."""

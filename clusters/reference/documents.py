@@ -12,8 +12,6 @@ the quorum.
 from dataclasses import dataclass
 from typing import Final
 
-__all__ = ["DOCUMENTS", "DOCUMENT_RULES", "DocumentRule"]
-
 DOCUMENTS: Final = {
     "Z": "Controller heartbeats, broker incarnation ids",
     "H": "Broker id by host name",

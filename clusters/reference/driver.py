@@ -27,15 +27,6 @@ from clusters.reference.specs import level_of, release_like
 from clusters.system import Wanted
 from history.failure import UsageError
 
-__all__ = [
-    "DRIVER",
-    "HERE",
-    "ReferenceCluster",
-    "ReferenceDriver",
-    "ReferencePrepared",
-    "portable_nodes",
-]
-
 _PROGRAM: Final = "clusters.reference"
 HERE: Final = (sys.executable, "-m", _PROGRAM)
 """The command of a node on this Python."""

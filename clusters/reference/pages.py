@@ -18,18 +18,6 @@ from clusters.reference.zk.life_cycle_transitions import TRANSITIONS as OF_ZK_BR
 from clusters.reference.zk.rules import ZK_RULES
 from history.failure import UsageError
 
-__all__ = [
-    "SECTIONS",
-    "ZK_SECTIONS",
-    "broker_diagram",
-    "evidence_table",
-    "rules_table",
-    "voter_diagram",
-    "with_sections",
-    "zk_broker_diagram",
-    "zk_rules_table",
-]
-
 _DOCS: Final = Path(__file__).parents[2] / "docs"
 _ANY: Final = "any"
 

@@ -17,8 +17,6 @@ from clusters.reference.shell.properties import KNOWN, LEVEL, parsed
 from clusters.reference.shell.property_values import RULES_OFF
 from clusters.reference.specs import DEFAULTS, level_of, own_settings
 
-__all__ = ["ignored", "settings_of"]
-
 _OF_PROCESSES: Final[Mapping[str, str]] = {
     # Half of Kafka's: a new quorum waits for it before its first election, and messages of this
     # machine arrive within milliseconds. In virtual time waiting costs nothing.

@@ -7,8 +7,6 @@ from clusters.kafka_port import KafkaSpec, Role
 from clusters.reference.nodes.levels import LEVEL_REGISTRATION, LEVEL_VISIBILITY
 from history.failure import UsageError
 
-__all__ = ["DEFAULTS", "level_of", "own_settings", "release_like"]
-
 DEFAULTS: Final[Mapping[str, str]] = {
     # The values with which the harness starts Kafka: a fault shows within seconds.
     "broker.session.timeout.ms": "3000",

@@ -18,8 +18,6 @@ from collections.abc import Iterable, Mapping
 from clusters.reference.codec.api import Api, Traffic
 from clusters.reference.codec.broker_apis import DIALECT
 
-__all__ = ["traffic_by_kind"]
-
 
 def traffic_by_kind(apis: Iterable[Api]) -> Mapping[int, str]:
     """Return the traffic of each kind of request, of these APIs and of the dialect."""

@@ -19,16 +19,6 @@ from clusters.reference_zookeeper.system import ReferenceZooKeeperSpec
 from clusters.zookeeper.configuration import EnsembleServer
 from history.failure import UsageError
 
-__all__ = [
-    "BROKER_ID",
-    "DISK_ID",
-    "finds_ids",
-    "ignored",
-    "properties",
-    "settings_of",
-    "stated_rules",
-]
-
 BROKER_ID: Final = "broker.id"
 DISK_ID: Final = "fencepost.disk.broker.id"
 """Stated of a node, and told to none: the id that its disk had before its first start."""

@@ -23,13 +23,6 @@ from clusters.zookeeper.driver import DRIVER as ENSEMBLES
 from clusters.zookeeper.prepared import ZooKeeperPrepared
 from history.failure import HarnessError
 
-__all__ = [
-    "DRIVER",
-    "ReferenceZooKeeperCluster",
-    "ReferenceZooKeeperDriver",
-    "ReferenceZooKeeperPrepared",
-]
-
 _NO_ID: Final = "-1"
 
 

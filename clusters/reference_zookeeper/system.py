@@ -12,8 +12,6 @@ from clusters.kafka_zookeeper.system import KafkaZooKeeperSpec
 from clusters.system import Make
 from history.failure import Mistakes
 
-__all__ = ["REFERENCE_ZOOKEEPER", "SIMULATED_ZOOKEEPER", "SYSTEM", "ReferenceZooKeeperSpec"]
-
 _PROTOCOLS: Final = (1, 2)
 _RELEASE_LIKE: Final = KafkaZooKeeperSpec().release
 """The release of Kafka whose expectations hold of it."""

@@ -2,8 +2,6 @@
 
 from typing import Final
 
-__all__ = ["HostClock"]
-
 _MILLION: Final = 1_000_000
 
 

@@ -17,8 +17,6 @@ from typing import Any, Final
 from clusters.node_port.batches import Batches
 from clusters.node_port.storage import METADATA, Contents, FileName, LogName, PartitionKey
 
-__all__ = ["Disk", "Keeps", "Mark"]
-
 Keeps = Callable[[list[Any], int], None]
 """(batches, offset): hears of what is dropped below an offset, at which a log begins now."""
 

@@ -13,8 +13,6 @@ from clusters.node_port.effects import Effects, Node, Woken
 from clusters.simulation.clock import HostClock
 from clusters.simulation.disk import Disk
 
-__all__ = ["EVERY_TICK", "Build", "Channel", "Handle", "ProcessState", "SimulatedHost"]
-
 EVERY_TICK: Final = Alarm()
 """The alarm of a node which does not say when it needs its next tick: it is always due."""
 

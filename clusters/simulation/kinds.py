@@ -3,17 +3,6 @@
 from collections.abc import Iterable
 from typing import Final
 
-__all__ = [
-    "EVERYTHING",
-    "KIND_COUNT",
-    "NOTHING",
-    "SEEN",
-    "UNUSUAL",
-    "WANTED",
-    "table_of",
-    "wanted_by",
-]
-
 KIND_COUNT: Final = 256
 """Kinds of messages are below it."""
 NOTHING: Final = bytes(KIND_COUNT)

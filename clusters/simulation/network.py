@@ -22,16 +22,6 @@ from clusters.node_port.effects import UNREACHABLE
 from clusters.simulation.host import Channel, ProcessState, SimulatedHost
 from clusters.simulation.kinds import EVERYTHING, NOTHING, wanted_by
 
-__all__ = [
-    "RECONNECT",
-    "STREAMED_FROM",
-    "Interceptor",
-    "Latency",
-    "SimulatedNetwork",
-    "Trouble",
-    "open_key",
-]
-
 STREAMED_FROM: Final = 100
 """Kinds from here on are of TCP's streams: what is lost of them is late, and none comes twice."""
 RECONNECT: Final = 101

@@ -15,8 +15,6 @@ from clusters.node_port.alarm import Alarm
 from clusters.node_port.effects import TICK, Effects
 from clusters.simulation.host import Handle
 
-__all__ = ["MutatedMessageError", "Trace", "Witnessed", "proving_idle"]
-
 _FLUSHED_AT: Final = 1 << 16
 _DIGEST_BYTES: Final = 16
 _COPIES_MAX: Final = 1 << 16

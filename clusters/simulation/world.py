@@ -47,8 +47,6 @@ from clusters.simulation.kinds import NOTHING, SEEN, UNUSUAL, WANTED, table_of
 from clusters.simulation.network import RECONNECT, Latency, SimulatedNetwork
 from clusters.simulation.trace import Trace, Witnessed, proving_idle
 
-__all__ = ["WAKE", "Watcher", "World"]
-
 WAKE: Final = 100
 """(WAKE, time): have a TICK at this time of the host's clock. For hosts that are no nodes."""
 

@@ -18,8 +18,6 @@ from clusters.witness.checkpoints import read_offsets
 from clusters.witness.segments import segments_of
 from history.failure import HarnessError
 
-__all__ = ["flip_bit"]
-
 _METADATA: Final = "__cluster_metadata-0"
 _RECOVERY_POINTS: Final = "recovery-point-offset-checkpoint"
 _CRC_COVERS_FROM: Final = 21

@@ -9,17 +9,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-__all__ = [
-    "HIGH_WATERMARKS",
-    "LEADER_EPOCHS",
-    "LOG_STARTS",
-    "LeaderEpoch",
-    "Offsets",
-    "read_leader_epochs",
-    "read_offsets",
-    "read_topic_id",
-]
-
 HIGH_WATERMARKS: Final = "replication-offset-checkpoint"
 LOG_STARTS: Final = "log-start-offset-checkpoint"
 LEADER_EPOCHS: Final = "leader-epoch-checkpoint"

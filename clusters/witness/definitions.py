@@ -10,8 +10,6 @@ from clusters.protocol.message_definitions import DefinitionError, Message, pars
 from clusters.protocol.metadata_records import CONTROL_MESSAGES, Definitions
 from history.failure import HarnessError
 
-__all__ = ["definitions_of"]
-
 _WANTED: Final = re.compile(
     rf"common/(?:metadata/\w+|message/(?:{'|'.join(CONTROL_MESSAGES.values())}))\.json"
 )

@@ -23,8 +23,6 @@ from clusters.protocol.record_batches import HEADER_BYTES, BatchHeader, batch_at
 from clusters.witness.metadata_log import read_metadata_log
 from clusters.witness.segments import LogSegment, segments_of
 
-__all__ = ["ReplicaHoldings", "holdings_of", "log_end_offset", "topic_names"]
-
 _TRIES: Final = 5
 _INDEX_ENTRY_BYTES: Final = 8
 _REPLICA: Final = re.compile(r".+-\d+")

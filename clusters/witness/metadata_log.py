@@ -34,8 +34,6 @@ from clusters.protocol.metadata_records import DecodedRecord, Definitions
 from clusters.witness.segments import BatchRun, read_batches_file, read_log, segments_of
 from history.cluster_schema import METADATA_LOG
 
-__all__ = ["METADATA_DIRECTORY", "MetadataPiece", "columns_of", "decoded", "read_metadata_log"]
-
 METADATA_DIRECTORY: Final = "__cluster_metadata-0"
 _SNAPSHOT: Final = re.compile(r"(\d{20})-\d{10}\.checkpoint")
 _FOOTER: Final = "SnapshotFooterRecord"

@@ -14,8 +14,6 @@ from typing import BinaryIO, Final
 from clusters.protocol.record_batches import BatchHeader, BatchScan, scan_batches
 from clusters.protocol.records import Records, records_of
 
-__all__ = ["BatchRun", "LogSegment", "read_batches_file", "read_log", "segments_of"]
-
 _SEGMENT: Final = re.compile(r"(\d{20})\.log")
 _PIECE_BYTES: Final = 8 << 20
 

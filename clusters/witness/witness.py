@@ -42,18 +42,6 @@ from history.schema import RECORD_BUCKET_COUNT
 from history.table_file import whole_table_file
 from history.writer import bucket_of
 
-__all__ = [
-    "Damage",
-    "FoundReplicas",
-    "ReplicaState",
-    "StoredReplica",
-    "WitnessReport",
-    "find_replicas",
-    "read_replica",
-    "write_replicas",
-    "write_witness",
-]
-
 _PARTITION_DIRECTORY: Final = re.compile(r"(.+)-(\d+)")
 _VALUE: Final = np.dtype("<i8")
 _COMMIT: Final = 1

@@ -15,8 +15,6 @@ from clusters.protocol.framing import FrameError
 from clusters.protocol.talking import Address, talk_to
 from clusters.zookeeper.view import ServerState
 
-__all__ = ["ask_servers", "is_answered_on", "state_of"]
-
 _TIMEOUT_S: Final = 2.0
 _GRACE_S: Final = 0.5
 """The wait for slow servers (starting, stuck) once one has answered."""

@@ -14,8 +14,6 @@ from clusters.stage import Stage
 from clusters.zookeeper.view import EnsembleView, zxid_text
 from history.failure import SpecError
 
-__all__ = ["CONDITIONS", "CaughtUp", "EnsembleLed", "FollowsLeader", "LastZxid", "Leads"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnsembleLed:

@@ -18,17 +18,6 @@ from clusters.link_protocol import LinkProtocol
 from clusters.port import CLIENTS, NodeName
 from clusters.zookeeper.system import ZooKeeperSpec
 
-__all__ = [
-    "CONFIGURATION",
-    "HOSTS",
-    "MYID",
-    "EnsembleServer",
-    "configuration",
-    "hosts_file",
-    "links_between",
-    "server_names",
-]
-
 CONFIGURATION: Final = "zoo.cfg"
 """A server's configuration, by its name in the node's directory."""
 HOSTS: Final = "hosts"

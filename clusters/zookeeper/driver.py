@@ -34,8 +34,6 @@ from clusters.zookeeper.watch import EnsembleWatch
 from history.clock import Clock
 from history.failure import HarnessError
 
-__all__ = ["DRIVER", "ZooKeeperCluster", "ZooKeeperDriver"]
-
 _TRAINED: Final = ZooKeeperSpec(servers=3, java_options=(TRAINING_OPTION,))
 """Three, so that their lists together have what a leader loads, and what a follower does."""
 

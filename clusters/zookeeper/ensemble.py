@@ -28,8 +28,6 @@ from clusters.zookeeper.system import SERVER, ZooKeeperSpec
 from clusters.zookeeper.view import EnsembleView
 from history.failure import HarnessError
 
-__all__ = ["Ensemble"]
-
 _START_TIMEOUT_S: Final = 120.0
 """A start takes 2 to 4 s; on a machine that does much else, several times that."""
 _POLL_S: Final = 0.02

@@ -9,8 +9,6 @@ from clusters.provision.files_read import linked_directories, topmost
 from clusters.provision.java import Java
 from clusters.provision.releases import Release
 
-__all__ = ["LOGGING_FILES", "ZooKeeperPrepared"]
-
 LOGGING_FILES: Final = tuple(
     Path(__file__).with_name(name)
     for name in ("log4j.properties", "log4j2.properties", "logback.xml")

@@ -16,8 +16,6 @@ from clusters.provision.maven import Coordinates
 from clusters.provision.release_line import ReleaseLine
 from clusters.provision.releases import Release, note_fetched
 
-__all__ = ["KNOWN_RELEASES", "LINE", "fetch_release", "is_here"]
-
 KNOWN_RELEASES: Final = ("3.5.10", "3.6.4", "3.7.2", "3.8.4", "3.9.5")
 """Releases that were run; any other since 3.5 may be asked for."""
 _BROUGHT: Final = re.compile(

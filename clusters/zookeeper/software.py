@@ -11,8 +11,6 @@ from clusters.zookeeper.configuration import CONFIGURATION, HOSTS, MYID
 from clusters.zookeeper.prepared import LOGGING_FILES, ZooKeeperPrepared
 from clusters.zookeeper.transaction_log import DiskHoldings, holdings_of
 
-__all__ = ["HEAP", "ZooKeeperSoftware"]
-
 HEAP: Final = "128m"
 """The bound on the heap of a server."""
 _SERVER: Final = "org.apache.zookeeper.server.quorum.QuorumPeerMain"

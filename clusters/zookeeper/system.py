@@ -13,16 +13,6 @@ from clusters.zookeeper.targets import TARGETS
 from clusters.zookeeper.view import first_view
 from history.failure import Mistakes
 
-__all__ = [
-    "SERVER",
-    "SERVER_PORT_COUNT",
-    "SIZES",
-    "SYSTEM",
-    "ZOOKEEPER",
-    "ZooKeeperSpec",
-    "refuse_reserved",
-]
-
 SERVER: Final = "server"
 """The role of every node."""
 SERVER_PORT_COUNT: Final = 3

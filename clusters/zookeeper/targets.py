@@ -7,8 +7,6 @@ from clusters.port import NodeName
 from clusters.targets import DescribedTarget, SystemState, VacantError
 from clusters.zookeeper.view import EnsembleView
 
-__all__ = ["TARGETS"]
-
 
 def _leader(now: SystemState, _key: str, _draw: random.Random) -> NodeName:
     shown: EnsembleView | None = now.view

@@ -9,8 +9,6 @@ from clusters.protocol.zookeeper_transactions import zxid_in
 from clusters.zookeeper.stored.logs import StoredError, log_files, stored_entries
 from clusters.zookeeper.view import zxid_text
 
-__all__ = ["DiskHoldings", "holdings_of"]
-
 _EPOCHS: Final = ("acceptedEpoch", "currentEpoch")
 
 

@@ -9,8 +9,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-__all__ = ["FOLLOWER", "LEADER", "EnsembleView", "ServerState", "first_view", "zxid_text"]
-
 LEADER: Final = "leader"
 FOLLOWER: Final = "follower"
 _COUNTER_BITS: Final = 32

@@ -12,8 +12,6 @@ from history.clock import Clock
 from history.failure import HarnessError
 from history.journal import RowJournal
 
-__all__ = ["EnsembleWatch"]
-
 _LOOK_S: Final = 0.2
 _END_S_MAX: Final = 10.0
 

@@ -19,8 +19,6 @@ from clusters.protocol.jute import JuteReader
 from clusters.protocol.talking import Address
 from history.failure import HarnessError
 
-__all__ = ["ZnodeRead", "ZnodeReader", "children_of", "data_of"]
-
 _TIMEOUT_S: Final = 2.0
 _SESSION_MS: Final = 10_000
 _FRAME_BYTES_MAX: Final = 1 << 22

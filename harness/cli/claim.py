@@ -8,8 +8,6 @@ import click
 from harness.cli.options import as_json, emit_json, results_option
 from history.failure import UsageError
 
-__all__ = ["claim"]
-
 
 @click.command()
 @click.argument("name", required=False)

@@ -8,8 +8,6 @@ import click
 
 from harness.cli.options import as_json, results_option
 
-__all__ = ["gate"]
-
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 

@@ -17,8 +17,6 @@ from harness.gate.words import alert, annotations, headline, lines, markdown
 from history.atomic import write_atomically
 from history.failure import HarnessError, UsageError
 
-__all__ = ["gate"]
-
 _PREVIEW_MAX: Final = 30
 
 

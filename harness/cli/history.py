@@ -18,8 +18,6 @@ from history.models import OPEN_MODELS, Isolation
 from history.run_directory import find_run
 from history.thinned import refuse_thinned
 
-__all__ = ["history"]
-
 _MODELS = click.Choice([*map(str, OPEN_MODELS), KAFKA])
 _FORMATS = click.Choice([str(one) for one in Format])
 _RATE = click.FloatRange(0, 1)

@@ -15,8 +15,6 @@ from history.run_directory import RunDirectory
 if TYPE_CHECKING:
     from harness.kept.kept_cluster import KeptCluster
 
-__all__ = ["Keeping", "kept_lines"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Keeping:

@@ -10,8 +10,6 @@ from harness.cli.options import as_json, emit_json, results_option
 if TYPE_CHECKING:
     from harness.doctor.doctor import DoctorFinding
 
-__all__ = ["clean", "doctor"]
-
 
 @click.command()
 @results_option

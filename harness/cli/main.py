@@ -19,8 +19,6 @@ import click
 from history.failure import HarnessError, UsageError
 from history.program import without_hypothesis
 
-__all__ = ["FAILED", "WRONG_USE", "cli", "main"]
-
 WRONG_USE = 254
 FAILED = 255
 

@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from harness.metamorphic.metamorphic import Transformed
     from harness.metamorphic.transformation import Transformation
 
-__all__ = ["metamorphic"]
-
 _TIME_LIMIT: Final = "30s"
 _NEVER_S: Final = float("inf")
 _PARTITIONS_MAX: Final = 500

@@ -13,8 +13,6 @@ from harness.cli.options import (
 from harness.scenario.sources import find_night
 from harness.seeds import SEED_MAX
 
-__all__ = ["night"]
-
 
 @click.command()
 @click.argument("file")

@@ -34,8 +34,6 @@ from history.thinned import thin
 from report.notation import about, length, one_line, utc
 from report.sums import LeftOutCell, SummedRun, summed_run
 
-__all__ = ["NightCourse"]
-
 _FAILED_IN_A_ROW: Final = 5
 """So many runs without a verdict, one after the other, say that none will have one."""
 _CODES: Final = {"invalid": 1, "failed": 255, "unknown": 2, "valid": 0}

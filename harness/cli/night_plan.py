@@ -11,8 +11,6 @@ from harness.series.night import NightPlan, NightStore, runs_ahead
 from history.failure import UsageError
 from report.notation import counted, integer, length, one_line
 
-__all__ = ["not_valid_of", "show_night"]
-
 
 def not_valid_of(store: NightStore, plan: NightPlan) -> NightPlan:
     """Return the plan that repeats, with their seeds, the runs of a night that were not valid.

@@ -37,8 +37,6 @@ from harness.series.night_file import Cell, NightFile
 from history.failure import HarnessError, NotHereError, UsageError
 from report.notation import counted
 
-__all__ = ["night"]
-
 
 def night(
     loaded: NightFile,

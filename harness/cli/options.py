@@ -11,18 +11,6 @@ import click
 from history.failure import SpecError
 from nemesis.words import duration_s
 
-__all__ = [
-    "as_json",
-    "budget_option",
-    "duration",
-    "emit_json",
-    "keep_running_option",
-    "memory_option",
-    "results_option",
-    "set_option",
-    "spark_master_option",
-]
-
 _SIZE: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([MGT])(?:i?B)?", re.IGNORECASE)
 _SIZE_BYTES: Final = {"M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 

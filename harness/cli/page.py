@@ -10,8 +10,6 @@ from history.run_directory import RunDirectory, find_run
 from history.thinned import refuse_thinned
 from nemesis.words import duration_s
 
-__all__ = ["report"]
-
 
 @click.command()
 @click.argument("run", metavar="RUN", default="latest")

@@ -10,8 +10,8 @@ from typing import Any, Final
 import click
 import yaml
 
-from clusters.kafka_port import TopicSpec
 from clusters.systems import system_of
+from clusters.topic_spec import TopicSpec
 from harness.cli.options import emit_json
 from harness.prepare.abilities import needs
 from harness.progress import Progress, terminal_progress
@@ -21,8 +21,6 @@ from harness.scenario.scenario import Scenario
 from nemesis.play import step_data
 from nemesis.words import duration_text
 from workloads.registry import kind_of
-
-__all__ = ["plan_data", "show_plans"]
 
 _COLUMNS: Final = 74
 """YAML ends a line only after the word that passes its width, and few are longer than 26."""

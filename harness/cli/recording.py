@@ -40,8 +40,6 @@ from history.failure import UsageError
 if TYPE_CHECKING:
     from harness.series.finding_table import FindingRow
 
-__all__ = ["track_record"]
-
 _RECORD_WIDTHS: Final = (19, 8, 8, 7, 11, 10, 30)
 """The columns of the track record in a pipe: names of checks are whole, long labels are folded."""
 _ALL_CORES: Final = "local[*]"

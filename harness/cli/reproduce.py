@@ -11,8 +11,6 @@ from harness.scenario.sources import find_scenario
 from harness.seeds import SEED_MAX
 from history.failure import UsageError
 
-__all__ = ["reproduce", "track_record"]
-
 
 @click.command()
 @click.argument("scenario")

@@ -36,8 +36,6 @@ from history.run_directory import RunDirectory
 from report.notation import counted, length, one_line
 from report.sums import SummedRun
 
-__all__ = ["reproduce", "reproduction_json"]
-
 _INTERRUPTED = 255
 _TONES: Final = {
     SeriesStanding.AS_EXPECTED: "green",

@@ -12,8 +12,6 @@ from history.failure import UsageError
 if TYPE_CHECKING:
     from harness.doctor.stored_runs import StoredRun
 
-__all__ = ["results"]
-
 _VERDICTS = ("valid", "invalid", "unknown", "failed", "not checked", "running")
 
 

@@ -18,8 +18,6 @@ from harness.scenario.sources import find_scenario
 from harness.seeds import SEED_MAX
 from history.run_directory import find_run
 
-__all__ = ["replay", "run", "with_run_options"]
-
 _run_options = (
     results_option,
     spark_master_option,

@@ -29,8 +29,6 @@ from history.atomic import write_atomically
 from history.failure import HarnessError, UsageError
 from report.sums import SummedRun
 
-__all__ = ["run_series", "windows_of"]
-
 
 def run_series(
     scenario: Scenario,

@@ -28,17 +28,6 @@ from history.manifest import read_manifest
 from history.run_directory import RunDirectory, find_run
 from nemesis.verbs.registry import VERBS
 
-__all__ = [
-    "cluster_words",
-    "host_words",
-    "options_from",
-    "replay",
-    "replayed",
-    "run",
-    "run_once",
-    "variant_words",
-]
-
 _STARTING = (Storm.CHAOS, Storm.MIX, Storm.PLAY)
 """The storms all of whose starts may be those of misfits: in others only some are, or none."""
 _START = "start"

@@ -8,8 +8,6 @@ import click
 from harness.cli.options import as_json, emit_json, set_option
 from harness.scenario.sources import find_scenario, library
 
-__all__ = ["scenarios"]
-
 _ORDER: Final = ("nightly", "controls", "bugs", "rules")
 
 

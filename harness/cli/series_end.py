@@ -16,8 +16,6 @@ from report.sums import LeftOutCell, SummedRun, summed_run
 from report.sums_junit import write_sums_junit
 from report.sums_page import write_sums_page
 
-__all__ = ["end_series", "summed_outcome"]
-
 
 def summed_outcome(
     told: dict[str, Any],

@@ -9,8 +9,6 @@ import click
 from harness.cli.options import results_option
 from history.failure import UsageError
 
-__all__ = ["serve"]
-
 _PORT = 8765
 
 

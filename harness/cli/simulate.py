@@ -12,8 +12,6 @@ from harness.scenario.sources import find_scenario
 from harness.seeds import SEED_MAX
 from history.failure import UsageError
 
-__all__ = ["selftest", "simulate"]
-
 
 @click.command()
 @click.argument("scenario")

@@ -33,9 +33,6 @@ if TYPE_CHECKING:
     from harness.trials.series import Plans, TrialTally
     from harness.trials.trial import TrialResult
 
-__all__ = ["selftest", "simulate"]
-
-
 _STORM: Final = "storm"
 """The word in the place of a scenario: every seed draws its own cluster and faults."""
 _SHOWN_MAX: Final = 3

@@ -7,8 +7,6 @@ import click
 from harness.cli.options import as_json, duration, emit_json, results_option
 from history.run_directory import find_run
 
-__all__ = ["start", "stop"]
-
 
 @click.command()
 @click.argument("run", metavar="RUN")

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from harness.run.outcome import RunOutcome
     from harness.run.spark_start import SparkStart
 
-__all__ = ["check"]
-
 
 @click.command()
 @click.argument("runs", metavar="RUN…", nargs=-1, required=True)

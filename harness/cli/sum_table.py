@@ -19,8 +19,6 @@ from report.sums import (
     sum_line,
 )
 
-__all__ = ["run_line", "say_sum", "time_left"]
-
 _LINE_MAX: Final = 160
 _TONES: Final = {"valid": "green", "invalid": "bold red", "unknown": "yellow", "failed": "bold red"}
 

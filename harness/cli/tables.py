@@ -5,8 +5,6 @@ from typing import Final
 from rich.console import Console
 from rich.table import Table
 
-__all__ = ["console", "table_of"]
-
 _PLAIN_WIDTH: Final = 100
 """The width of output that has none, being no terminal. Longer cells go on in the next line."""
 

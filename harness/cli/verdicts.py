@@ -17,8 +17,6 @@ from history.run_directory import RunDirectory
 from report.service import service_json
 from report.terminal import verdict_text
 
-__all__ = ["exit_code_of", "findings_of", "invalid_runs", "outcome_json", "say_verdict"]
-
 _WORST_FIRST = (1, 255, 2, 0)
 
 

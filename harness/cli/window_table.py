@@ -13,8 +13,6 @@ from harness.cli.tables import table_of
 from harness.series.window_grid import WindowGrid
 from report.notation import counted, integer, one_line
 
-__all__ = ["say_windows"]
-
 _HUMP: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _SUMS: Final[Mapping[str, Callable[[WindowKind], int]]] = {
     "laid": lambda kind: kind.laid_count,

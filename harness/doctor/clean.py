@@ -26,8 +26,6 @@ from history.failure import HarnessError
 from history.manifest import RunState, read_manifest, write_manifest
 from history.run_directory import RunDirectory
 
-__all__ = ["clean_machine"]
-
 _SCRATCH: Final = re.compile(r"fencepost-[a-z]+-(?P<pid>[1-9][0-9]*)-[a-z0-9_]{8}(\.log)?")
 """Mark and number, and what `tempfile` put behind them."""
 

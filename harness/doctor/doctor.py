@@ -33,8 +33,6 @@ from history.failure import HarnessError
 from nemesis.verbs.registry import EPISODES, kinds_taking
 from nemesis.verbs.takes import Takes
 
-__all__ = ["DoctorFinding", "examine"]
-
 _MEMORY_BYTES_MIN = 4 << 30
 """The memory for four JVMs of 300 MB, Spark's of 1 GB, and clients."""
 _DISK_BYTES_MIN = 2 << 30

@@ -21,16 +21,6 @@ from history.manifest import Manifest, RunState, read_manifest
 from history.run_directory import RunDirectory
 from history.thinned import is_thinned
 
-__all__ = [
-    "StoredRun",
-    "beyond_newest",
-    "is_alive",
-    "is_running",
-    "pin",
-    "stored_runs",
-    "unpin",
-]
-
 _PIN: Final = "pinned"
 _AT_ITS_END: Final = frozenset({RunState.CHECKED, RunState.FAILED})
 """A series goes on in the process that made the run."""

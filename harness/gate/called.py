@@ -28,20 +28,6 @@ from typing import Final
 
 from harness.gate.nights import NightRecord, NightVerdict, RunRecord, RunSubject
 
-__all__ = [
-    "CONFIDENCE",
-    "TREND_ALPHA",
-    "CalledFinding",
-    "Doubt",
-    "FindingCall",
-    "SeenRuns",
-    "Trend",
-    "called",
-    "doubts",
-    "excess_p_value",
-    "runs_until_resolved",
-]
-
 CONFIDENCE: Final = 0.95
 TREND_ALPHA: Final = 0.01
 

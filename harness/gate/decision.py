@@ -22,8 +22,6 @@ from harness.gate.called import (
 from harness.gate.known_issues import KnownIssue
 from harness.gate.nights import NightRecord, NightVerdict
 
-__all__ = ["GateDecision", "GatedFinding", "day_of", "decided"]
-
 PASSED: Final = 0
 GATED: Final = 1
 UNSURE: Final = 2

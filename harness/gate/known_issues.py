@@ -24,8 +24,6 @@ from harness.scenario.yaml_file import Document, load_document
 from history.failure import Mistakes, SpecError
 from nemesis.words import did_you_mean
 
-__all__ = ["KnownIssue", "entry_for", "read_known_issues"]
-
 _REQUIRED: Final = ("finding", "issue", "reason", "until")
 _KEYS: Final = (*_REQUIRED, "rate_max", "releases")
 _TOP: Final = "a file of known issues is a mapping, e.g. 'known: []'"

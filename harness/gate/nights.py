@@ -14,18 +14,6 @@ from typing import Any, Final
 
 from history.failure import UsageError
 
-__all__ = [
-    "NIGHTS_MAX",
-    "LeftOutRecord",
-    "NightRecord",
-    "NightVerdict",
-    "RunRecord",
-    "RunSubject",
-    "nights_before",
-    "read_night",
-    "stored_night",
-]
-
 FILE: Final = "night.json"
 NIGHTS_MAX: Final = 90
 """The nights before that a night is held against: three months."""

@@ -17,8 +17,6 @@ from harness.gate.nights import NightVerdict
 from harness.gate.words import called_words, headline, standing
 from report.notation import printable
 
-__all__ = ["as_json_data", "ctrf", "junit"]
-
 _TOOL: Final = "fencepost gate"
 
 

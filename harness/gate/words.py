@@ -8,8 +8,6 @@ from harness.gate.decision import GateDecision, GatedFinding
 from harness.gate.known_issues import entry_for
 from report.notation import counted
 
-__all__ = ["alert", "annotations", "called_words", "headline", "lines", "markdown", "standing"]
-
 ALERT_LINES_MAX: Final = 10
 _ANNOTATIONS_MAX: Final = 10
 """GitHub shows ten of a kind a step."""

@@ -14,8 +14,6 @@ from history.failure import HarnessError
 from history.manifest import Manifest, Promises, RunState, read_manifest, write_manifest
 from history.run_directory import RunDirectory, refuse_name
 
-__all__ = ["KAFKA", "BuildPlace", "building_run", "new_manifest"]
-
 KAFKA: Final = "kafka"
 """The model, beside those of `Model`, of clients' operations on Kafka's partitions."""
 

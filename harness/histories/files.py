@@ -46,8 +46,6 @@ from history.schema import TABLES
 from history.seal import note_digests, seal
 from history.writer import write_tables
 
-__all__ = ["Import", "Imported", "exported", "imported"]
-
 _ORDERS: Final = {
     "model_operations": ("index",),
     "micro_operations": ("transaction", "position"),

@@ -2,8 +2,6 @@
 
 from enum import StrEnum
 
-__all__ = ["Format"]
-
 
 class Format(StrEnum):
     """The format of a history in a file."""

@@ -4,16 +4,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from generators import list_append as transactions
-from generators.kafka import LIES, HistoryRecipe, write_synthetic_run
-from generators.models import MODEL_LIES, ModelRecipe, model_pieces
+from generators.draft import LIES, HistoryRecipe
+from generators.kafka import write_synthetic_run
+from generators.model_lies import MODEL_LIES
+from generators.models import ModelRecipe, model_pieces
 from harness.histories.built_run import KAFKA, building_run, new_manifest
 from history.failure import UsageError
 from history.manifest import Manifest, read_manifest, write_manifest
 from history.model_writer import write_model_history
 from history.models import Model
 from history.run_directory import RunDirectory
-
-__all__ = ["Making", "made", "plantable"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

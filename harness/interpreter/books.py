@@ -13,8 +13,6 @@ import yaml
 from nemesis.play import step_data
 from nemesis.verbs.step import Step
 
-__all__ = ["FaultBook", "PerformedPlay", "Played", "Unwritten"]
-
 
 class FaultBook(Protocol):
     """The rows of `faults`; see `history.journal.FaultJournal`."""

@@ -14,8 +14,6 @@ from nemesis.verbs.on_clients import OnClients
 from nemesis.verbs.registry import VERBS, kind_of, verb_of
 from nemesis.verbs.verb import OnClient
 
-__all__ = ["ClientFaults"]
-
 
 class ClientFaults:
     """The faults of clients during a run. `clients` None: they are no processes."""

@@ -19,8 +19,6 @@ from nemesis.verbs.partition import Means
 from nemesis.wire.port import BreaksNetwork
 from nemesis.wire.rules import Flow, Link
 
-__all__ = ["Cutter", "cutters_of"]
-
 Probed = TypeVar("Probed")
 
 _PROBE_S: Final = 1.0

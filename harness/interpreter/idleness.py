@@ -8,8 +8,6 @@ from dataclasses import dataclass, field
 
 from nemesis.waiting import Waiting
 
-__all__ = ["Idle", "Idleness"]
-
 
 @dataclass(slots=True, kw_only=True)
 class Idle:

@@ -45,18 +45,16 @@ from harness.timing import FileWatch, RealTime, Time
 from history.clock import Clock
 from history.failure import HarnessError
 from nemesis.play import step_data
-from nemesis.steps import Play, dealt, next_ends
+from nemesis.steps import dealt, next_ends
 from nemesis.targets import NamedNodes, Scene, resolve
 from nemesis.verbs.await_condition import Await
 from nemesis.verbs.members import RemoveNodes
 from nemesis.verbs.on_clients import OnClients
 from nemesis.verbs.registry import verb_of
 from nemesis.verbs.start_clients import StartClients
-from nemesis.verbs.step import OnNodes, Step
+from nemesis.verbs.step import OnNodes, Play, Step
 from nemesis.verbs.verb import OnClient
 from nemesis.verbs.wait import Wait
-
-__all__ = ["Interpreter"]
 
 T = TypeVar("T")
 _ROUNDED_S = 5.0

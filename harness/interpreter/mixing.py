@@ -30,8 +30,6 @@ from nemesis.verbs.start import Start
 from nemesis.verbs.step import OnNodes, Step
 from nemesis.verbs.throttle import Throttle
 
-__all__ = ["FAILURES_MAX", "IDLE_S_MAX", "perform_mix"]
-
 IDLE_S_MAX: Final = 60.0
 """The longest time for which nothing may be broken though something is due."""
 

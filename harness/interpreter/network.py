@@ -30,8 +30,6 @@ from nemesis.wire.port import BreaksNetwork
 from nemesis.wire.rules import Clause, Delay, Direction, Flow, Match, Operator, Rule, Watch
 from nemesis.wire.status import WireStatus
 
-__all__ = ["Network", "registration_watch", "watch_name"]
-
 _NOTHING: Final = WireStatus(rules={}, withheld_bytes={}, connection_count={})
 
 

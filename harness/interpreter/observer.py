@@ -20,8 +20,6 @@ from history.failure import HarnessError
 from nemesis.targets import Scene
 from nemesis.wire.status import WireStatus
 
-__all__ = ["Looks", "Observer", "granted_count", "looked_up", "missing_in", "whole_nodes"]
-
 _INTERVAL_S = 0.1
 _QUORUM_EVERY = 5
 """The quorum is asked at every fifth look: describing it costs a connection of its own."""

@@ -22,8 +22,6 @@ from nemesis.verbs.start import Start
 from nemesis.verbs.step import OnNodes
 from nemesis.verbs.verb import Deed, Healing, Verb
 
-__all__ = ["OpenFault", "Performer", "deed_of"]
-
 
 @dataclass(slots=True, kw_only=True)
 class OpenFault:

@@ -8,8 +8,6 @@ from clusters.targets import NotNowError
 from nemesis.verbs.step import Bounded, Step
 from nemesis.verbs.stop import ShutDown
 
-__all__ = ["Policy"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:

@@ -12,8 +12,6 @@ from dataclasses import dataclass, field
 
 from clusters.port import NodeName
 
-__all__ = ["Recovery"]
-
 
 @dataclass(slots=True, kw_only=True)
 class Recovery:

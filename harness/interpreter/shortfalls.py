@@ -11,8 +11,6 @@ from harness.interpreter.observer import missing_in
 from history.clock import TellsTime
 from history.manifest import NotWhole
 
-__all__ = ["Shortfalls"]
-
 
 class Shortfalls(list[str]):
     """A list of sentences."""

@@ -18,8 +18,6 @@ from nemesis.verbs.step import OnNodes, Step
 from nemesis.window_kinds import CHANGES_CONTROLLER
 from nemesis.wire.status import WireStatus
 
-__all__ = ["WindowBook", "WritesRows"]
-
 
 class WritesRows(Protocol):
     """A journal of rows, of which the last one of an index counts."""

@@ -46,8 +46,6 @@ from harness.run.starts import RunStarts, read_starts
 from history.failure import HarnessError, UsageError
 from history.run_directory import RunDirectory
 
-__all__ = ["main", "moved"]
-
 _START_TIMEOUT_S: Final = 120.0
 """A start takes 2 to 4 s; on a machine that does much else, several times that."""
 _AGAIN_S: Final = 2.0

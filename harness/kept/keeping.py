@@ -23,8 +23,6 @@ from history.failure import HarnessError, UsageError
 from history.run_directory import RunDirectory
 from history.thinned import refuse_thinned
 
-__all__ = ["end_kept", "keep", "refuse_unkeepable"]
-
 _HOLDER: Final = "harness.kept.holder"
 _END_S: Final = 30.0
 """It ends every node with SIGKILL, which takes a second, and removes their copies."""

@@ -18,8 +18,6 @@ from history.atomic import write_atomically
 from history.failure import HarnessError
 from history.run_directory import RunDirectory
 
-__all__ = ["KeptCluster", "discard_kept", "is_left", "kept_of", "write_kept"]
-
 _LOOKS: Final = {
     LinkProtocol.KAFKA: "kafka-topics.sh --bootstrap-server {} --describe",
     LinkProtocol.ZOOKEEPER_CLIENT: "zkCli.sh -server {}",

@@ -20,8 +20,6 @@ from history.schema import RECORD_BUCKET_COUNT, TABLES
 from history.seal import note_digests
 from history.writer import bucket_file, bucket_of
 
-__all__ = ["CopiedRun"]
-
 _BY_KEY = ("records", "replica_records")
 
 Change = Callable[[pa.Table], pa.Table]

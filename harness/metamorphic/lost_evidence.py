@@ -11,21 +11,6 @@ import pyarrow.compute as pc
 from harness.metamorphic.copied_run import CopiedRun
 from history.schema import TABLES
 
-__all__ = [
-    "acknowledgements_lost",
-    "broker_off_tape",
-    "bucket_lost",
-    "cut_short",
-    "describes_lost",
-    "frames_lost",
-    "head_of_tape_lost",
-    "hole_in_tape",
-    "metadata_writes_lost",
-    "records_lost",
-    "requests_lost",
-    "tail_of_tape_lost",
-]
-
 _FRAMES_SHARE: Final = 0.01
 _REQUESTS_SHARE: Final = 0.3
 _ACKNOWLEDGEMENTS_SHARE: Final = 0.05

@@ -25,8 +25,6 @@ from harness.seeds import stream
 from history.failure import HarnessError
 from history.run_directory import RunDirectory
 
-__all__ = ["Transformed", "outcomes", "verdict_before"]
-
 _BUDGET_S: Final = 3600.0
 
 

@@ -10,8 +10,6 @@ import pyarrow as pa
 from harness.metamorphic.copied_run import CopiedRun
 from history.schema import TABLES
 
-__all__ = ["nodes_renamed", "topics_renamed"]
-
 
 def nodes_renamed(run: CopiedRun, draw: Random) -> bool:
     """Give the nodes of each role other numbers; who is a broker is still called one."""

@@ -16,8 +16,6 @@ import pyarrow.compute as pc
 from harness.metamorphic.copied_run import CopiedRun
 from history.schema import TABLES
 
-__all__ = ["answers_late", "begun_earlier", "clocks_apart", "on_another_day"]
-
 _SHIFT_NS: Final = 3_600_000_000_000
 _DAY_MS: Final = 86_400_000
 _SKEW_MS: Final = 30

@@ -25,8 +25,6 @@ from harness.metamorphic.copied_run import CopiedRun
 from harness.metamorphic.planted_rows import change_one
 from harness.metamorphic.transformation import Transformation
 
-__all__ = ["PLANTED"]
-
 
 def _returned_before_call(run: CopiedRun, draw: Random) -> bool:
     """An operation returned before it was called."""

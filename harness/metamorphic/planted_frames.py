@@ -8,20 +8,6 @@ from checkers.metadata.client_answers import CLIENTS
 from harness.metamorphic.copied_run import CopiedRun
 from harness.metamorphic.planted_rows import FAR, Row, change_one
 
-__all__ = [
-    "answered_other_epoch",
-    "answered_other_isr",
-    "expected_older",
-    "heartbeat_of_the_dead",
-    "led_before",
-    "lowest_back",
-    "lowest_by_one",
-    "metadata_watermark_ahead",
-    "producer_ids_told_again",
-    "sent_by_another",
-    "watermark_ahead",
-]
-
 _FRAME: Final = ("frame", "item")
 _CHANGES: Final = ("AlterPartition", "IsrChange")
 _BEATS: Final = ("BrokerHeartbeat", "MetadataHeartbeat")

@@ -20,16 +20,6 @@ from harness.metamorphic.planted_rows import (
 from history.manifest import Readers
 from history.operation import FETCH_OFFSETS, SEND_OFFSETS
 
-__all__ = [
-    "aborted_shown",
-    "group_ahead",
-    "group_told_ahead",
-    "input_skipped",
-    "input_twice",
-    "outcome_contradicted",
-    "torn",
-]
-
 _INTAKE: Final = ("index",)
 
 

@@ -8,14 +8,6 @@ from harness.metamorphic.copied_run import CopiedRun
 from harness.metamorphic.planted_log import change_record, records_of
 from harness.metamorphic.planted_rows import Row, change_one, edited, on_zookeeper, rows_of
 
-__all__ = [
-    "another_fenced",
-    "fencing_undone",
-    "never_fetched",
-    "refused_and_running",
-    "unfenced_behind",
-]
-
 _FENCED: Final = ("BrokerRegistrationChangeRecord", "FenceBrokerRecord")
 _SOON_MS: Final = 10_000
 _LONG_MS: Final = 20_000

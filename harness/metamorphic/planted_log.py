@@ -10,26 +10,6 @@ from checkers.control_plane.lost_metadata_write import written_value
 from harness.metamorphic.copied_run import CopiedRun
 from harness.metamorphic.planted_rows import Row, change_one, edited, is_same, on_zookeeper, rows_of
 
-__all__ = [
-    "change_log",
-    "change_record",
-    "change_undone",
-    "creation_undone",
-    "election_of_another",
-    "epoch_back",
-    "id_again",
-    "isr_emptied",
-    "member_put_out",
-    "min_isr_raised",
-    "never_unfenced",
-    "producer_ids_again",
-    "records_of",
-    "registered_twice",
-    "removal_undone",
-    "term_back",
-    "version_skipped",
-]
-
 _CHANGE: Final = "PartitionChangeRecord"
 _NOTHING: Final = "NoOpRecord"
 _SOME_TIME_MS: Final = 5_000

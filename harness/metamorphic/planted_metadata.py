@@ -11,29 +11,6 @@ from harness.metamorphic.copied_run import CopiedRun
 from harness.metamorphic.planted_rows import SOME, Row, change_one, change_shown, edited, is_same
 from history.counter import counter_of
 
-__all__ = [
-    "broker_epoch_back",
-    "fenced_served",
-    "id_of_another",
-    "id_of_the_dead",
-    "id_unmade",
-    "isr_never_was",
-    "isr_unasked",
-    "leader_epoch_ahead",
-    "leader_outside_isr",
-    "lowest_ahead",
-    "move_endless",
-    "move_undone",
-    "no_replica_in_isr",
-    "nodes_disagree",
-    "old_claim",
-    "old_member",
-    "setting_unasked",
-    "setting_unwritten",
-    "topic_uncreated",
-]
-
-
 _READ: Final = ("read", "topic", "partition")
 _FRAME: Final = ("frame", "item")
 _PARTITION: Final = ("topic_id", "partition")

@@ -13,8 +13,6 @@ from harness.metamorphic.planted import PLANTED
 from harness.metamorphic.transformation import Transformation
 from harness.metamorphic.transformations import TRANSFORMATIONS
 
-__all__ = ["MISSED", "NOTHING", "UNKNOWN", "Measured", "planted_page"]
-
 PAGE: Final = Path(__file__).parents[2] / "docs/planted.md"
 MISSED: Final = "**missed**"
 NOTHING: Final = "-"

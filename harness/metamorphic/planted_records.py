@@ -20,21 +20,6 @@ from harness.metamorphic.planted_rows import (
     without,
 )
 
-__all__ = [
-    "all_replicas_short",
-    "key_unrecorded",
-    "lost",
-    "offset_elsewhere",
-    "old_leader_wrote",
-    "poll_skipped",
-    "polled_back",
-    "read_unsent",
-    "replica_diverges",
-    "replica_hole",
-    "sends_without_record",
-    "twice",
-]
-
 
 def _acknowledged(row: Row) -> bool:
     return row["f"] == "send" and row["outcome"] == "ok" and row["offset"] is not None

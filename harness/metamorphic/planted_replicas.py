@@ -17,21 +17,6 @@ from harness.metamorphic.planted_rows import (
     rows_of,
 )
 
-__all__ = [
-    "committed_turned",
-    "content_differs",
-    "epoch_differs",
-    "failed_read",
-    "marker_of_nobody",
-    "polled_again",
-    "producer_id_of_two",
-    "read_before_sent",
-    "sends_swapped",
-    "time_differs",
-    "value_exchanged",
-    "watermark_beyond_end",
-]
-
 _PLACE: Final = ("operation", "position")
 _LOGGED: Final = ("key", "node", "offset")
 

@@ -9,21 +9,6 @@ import pyarrow as pa
 from harness.metamorphic.copied_run import CopiedRun
 from history.roles import ZOOKEEPER, role_of
 
-__all__ = [
-    "FAR",
-    "SOME",
-    "Row",
-    "change_one",
-    "change_shown",
-    "count_anew",
-    "drawn_row",
-    "edited",
-    "is_same",
-    "on_zookeeper",
-    "rows_of",
-    "without",
-]
-
 Row = dict[str, Any]
 FAR: Final = 1_000_000
 """Added to offsets and values, it makes ones that a short run does not have."""

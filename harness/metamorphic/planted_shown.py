@@ -12,16 +12,6 @@ from checkers.sources import source_of
 from harness.metamorphic.copied_run import CopiedRun
 from harness.metamorphic.planted_rows import FAR, Row, change_one, change_shown, rows_of
 
-__all__ = [
-    "applied_ahead",
-    "dead_topic_shown",
-    "epoch_shown_back",
-    "partitions_shown_more",
-    "replicas_shown_other",
-    "setting_shown_early",
-    "topic_hidden",
-]
-
 _READ: Final = ("read", "topic", "partition")
 _SOON_NS: Final = 1_000_000_000
 _MS: Final = 1_000_000

@@ -20,18 +20,6 @@ from harness.metamorphic.planted_rows import (
     without,
 )
 
-__all__ = [
-    "answer_unasked",
-    "copy_retold",
-    "describes_blank",
-    "fatal_line",
-    "fault_gone",
-    "frame_redirected",
-    "log_begins_later",
-    "record_retold",
-    "value_sent_twice",
-]
-
 _ASKED: Final = ("BrokerHeartbeat", "MetadataHeartbeat", "AlterPartition", "IsrChange")
 
 

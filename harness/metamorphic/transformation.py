@@ -8,8 +8,6 @@ from harness.metamorphic.copied_run import CopiedRun
 from history.failure import UsageError
 from nemesis.words import did_you_mean
 
-__all__ = ["Transformation", "transformation_of"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transformation:

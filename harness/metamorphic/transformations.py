@@ -37,8 +37,6 @@ from harness.metamorphic.other_times import (
 )
 from harness.metamorphic.transformation import Transformation
 
-__all__ = ["TRANSFORMATIONS"]
-
 
 def _permuted(run: CopiedRun, draw: Random, *, name: str) -> bool:
     def shuffled(rows: pa.Table) -> pa.Table:

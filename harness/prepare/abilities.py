@@ -27,8 +27,6 @@ from nemesis.verbs.verb import Capabilities
 from nemesis.wire.carried import NO_VERSIONS, why_not_carried
 from nemesis.wire.rules import Action, LowerVersion, Match
 
-__all__ = ["There", "needs", "refuse_missing_abilities", "why_not"]
-
 _ALONE: Final = "it takes two nodes, and there is one"
 _NO_WIRE: Final = "it takes the proxy on the links: run it without --no-wire"
 

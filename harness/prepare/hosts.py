@@ -21,8 +21,6 @@ from harness.prepare.releases import IN_IMAGE
 from harness.scenario.options import HostKind, RunOptions
 from harness.scenario.scenario import Scenario
 
-__all__ = ["Needs", "host_of", "with_release_of_image"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Needs:

@@ -6,8 +6,6 @@ from clusters.hosts.ssh.inventory import Inventory, parse_inventory
 from harness.scenario.yaml_file import load_document
 from history.failure import SpecError
 
-__all__ = ["load_inventory"]
-
 
 def load_inventory(path: Path) -> Inventory:
     """Return the inventory in a file; a UsageError names file and line of what cannot be."""

@@ -26,17 +26,6 @@ from workloads.metadata_spec import MetadataSpec, ReadingClient
 from workloads.produce_poll_spec import Consume, ProducePollSpec
 from workloads.registry import kind_of
 
-__all__ = [
-    "fitted_to_reference",
-    "level_of",
-    "promises_of",
-    "refuse_unsimulated_clients",
-    "refuse_what_is_kafkas",
-    "release_like",
-    "rules_of",
-    "rules_without",
-]
-
 AnyRules = TypeVar("AnyRules", bound=Rules)
 
 

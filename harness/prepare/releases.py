@@ -18,20 +18,10 @@ from clusters.systems import KAFKA, REFERENCE, SIMULATED, system_of
 from harness.prepare.reference import refuse_what_is_kafkas
 from harness.scenario.scenario import Scenario
 from history.failure import Mistakes, SpecError, UsageError
-from nemesis.steps import Play, flat
+from nemesis.steps import flat
 from nemesis.verbs.finalise import Finalise
 from nemesis.verbs.start import StartsAnew
-from nemesis.verbs.step import Step
-
-__all__ = [
-    "IN_IMAGE",
-    "available_cluster",
-    "default_cluster",
-    "refuse_missing_releases",
-    "say_what_is_fetched",
-    "wanted_by",
-    "way_out",
-]
+from nemesis.verbs.step import Play, Step
 
 IN_IMAGE: Final = "image:"
 """The prefix of the name of a directory inside the containers' image."""

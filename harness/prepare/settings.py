@@ -26,15 +26,6 @@ from nemesis.verbs.configure import Configure
 from nemesis.verbs.create_topic import CreateTopic
 from workloads.produce_poll_spec import ProducePollSpec
 
-__all__ = [
-    "has_settings",
-    "refuse_unknown_in_cache",
-    "refuse_unknown_of",
-    "refuse_unknown_of_clients",
-    "refuse_unknown_settings",
-    "unknown_in",
-]
-
 Path_ = tuple[str | int, ...]
 
 _OURS: Final = "fencepost."

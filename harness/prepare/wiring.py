@@ -11,8 +11,6 @@ from clusters.hosts.place import Host
 from clusters.port import CLIENTS, NodeName
 from nemesis.wire.rules import Link
 
-__all__ = ["links_of", "wired_route"]
-
 
 def wired_route(nodes: Iterable[NodeName], *, host: Host, clients: bool) -> Route:
     """Return the route of each link over the proxy; those of clients only if asked for."""

@@ -20,8 +20,6 @@ from workloads.kind import WorkloadKind
 from workloads.port import HasProcesses, Workload
 from workloads.registry import kind_of
 
-__all__ = ["Together", "model_of", "tables_of", "together"]
-
 
 @dataclass(slots=True, kw_only=True)
 class Together:

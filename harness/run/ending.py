@@ -11,8 +11,6 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Final
 
-__all__ = ["EarlyEnd", "InterruptedRunError", "ended_by_a_signal", "interruptible"]
-
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 
 

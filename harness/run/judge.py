@@ -15,8 +15,6 @@ from history.manifest import RunState, read_manifest, write_manifest
 from history.run_directory import RunDirectory
 from history.seal import seal
 
-__all__ = ["advance", "judge"]
-
 
 def judge(
     run: RunDirectory, spark: SparkStart, *, progress: Progress, budget_s: float = BUDGET_S

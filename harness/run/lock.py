@@ -19,8 +19,6 @@ from harness.scenario.options import RunOptions
 from harness.scenario.scenario import Scenario
 from history.failure import UsageError
 
-__all__ = ["WAIT_VARIABLE", "alone", "only_run", "refuse_beside_another"]
-
 WAIT_VARIABLE: Final = "FENCEPOST_WAIT_S"
 """The seconds for which a run waits until another one has ended; by default it is refused."""
 

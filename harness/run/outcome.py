@@ -5,8 +5,6 @@ from dataclasses import dataclass
 from checkers.verdict import Verdict
 from history.run_directory import RunDirectory
 
-__all__ = ["RunOutcome"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOutcome:

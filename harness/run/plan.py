@@ -46,8 +46,6 @@ from nemesis.verbs.registry import kinds_taking
 from nemesis.verbs.step import Step
 from nemesis.verbs.takes import Takes
 
-__all__ = ["RunPlan", "planned", "projected"]
-
 _FREE_BYTES_MIN: Final = 1 << 30
 """A smoke run writes about 200 MB (logs, segments, node data); below this it would not end well."""
 _OF_DISKS: Final = frozenset({Takes.DISKS, Takes.DISK_IMAGES})

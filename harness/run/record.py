@@ -37,8 +37,6 @@ from nemesis.wire.wire import Wire
 from workloads.kind import Setup, WorkloadKind
 from workloads.port import Workload
 
-__all__ = ["record", "unread"]
-
 
 def record(
     scenario: Scenario,

@@ -43,8 +43,6 @@ from nemesis.wire.port import BreaksNetwork
 from nemesis.wire.rules import Link
 from nemesis.wire.status import WireStatus
 
-__all__ = ["Recording", "Sampler", "first_few"]
-
 _FINAL_READ_LIMIT_S = 120.0
 _NAMED_MAX = 10
 _CLIENT_STOP_LIMIT_S = 60.0

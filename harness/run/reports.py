@@ -14,8 +14,6 @@ from report.junit import write_junit
 from report.palette import FaultLook, Shade
 from report.sequence import Window
 
-__all__ = ["LOOKS", "write_page", "write_reports"]
-
 _LOG: Final = logging.getLogger(__name__)
 
 LOOKS: Final[Mapping[str, FaultLook]] = {

@@ -46,8 +46,6 @@ from history.failure import HarnessError, SpecError, UsageError, why_full
 from history.manifest import RunState, read_manifest, write_manifest
 from history.run_directory import RunDirectory
 
-__all__ = ["record_scenario", "run_planned", "run_scenario"]
-
 _RESERVE_BYTES: Final = 4 << 20
 """A run that fails writes its manifest and its page: 1 to 2 MB."""
 

@@ -33,8 +33,6 @@ from nemesis.simulated.wire import SimulatedWire
 from nemesis.wire.rules import Link
 from workloads.kind import SimulatedSetup
 
-__all__ = ["prepare_simulated", "record_simulated"]
-
 _S: Final = 1_000_000_000
 
 

@@ -13,8 +13,6 @@ from checkers.runner.session import is_local, spark_session
 from clusters.provision.java import Java, spark_java_home
 from clusters.provision.spark_classes import spark_class_archive
 
-__all__ = ["SparkStart"]
-
 
 class SparkStart:
     """A session that is started at most once, in a thread of its own, and waited for when used."""

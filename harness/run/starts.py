@@ -20,8 +20,6 @@ from history.failure import HarnessError
 from history.run_directory import RunDirectory
 from nemesis.wire.rules import Link
 
-__all__ = ["RunStarts", "read_starts", "why_not_again", "write_starts"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunStarts:

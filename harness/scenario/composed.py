@@ -17,8 +17,6 @@ from harness.scenario.sources import find_scenario
 from harness.scenario.yaml_file import Document, load_document, value_of
 from history.failure import Mistakes, SpecError, UsageError
 
-__all__ = ["PARAMETERS", "as_value", "chosen_texts", "chosen_values", "composed"]
-
 PARAMETERS: Final = "parameters"
 _EXTENDS: Final = "extends"
 _CHAIN_MAX: Final = 8

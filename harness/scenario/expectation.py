@@ -28,16 +28,6 @@ from harness.scenario.validation import MappingReader, anomalies, known_words, m
 from history.failure import Mistakes, SpecError
 from history.manifest import Manifest
 
-__all__ = [
-    "Expectation",
-    "expectation_for",
-    "expected_findings",
-    "is_met",
-    "known_to",
-    "parse_expectations",
-    "tried_releases",
-]
-
 _OUTCOMES: Final = ("valid", "invalid", "refused")
 _KEYS: Final = ("kafka", "release", "level", *_OUTCOMES, "known", "tried")
 

@@ -7,8 +7,6 @@ from harness.scenario.composed import PARAMETERS, chosen_values
 from harness.scenario.laid_over import SYSTEM_KEY
 from harness.scenario.requirement import NO_REQUIRE
 
-__all__ = ["FLAG_PATHS", "flag_overrides"]
-
 FLAG_PATHS: Final[Mapping[str, tuple[tuple[str, ...], ...]]] = {
     "system": (SYSTEM_KEY,),
     "kafka": (("cluster", "kafka"),),

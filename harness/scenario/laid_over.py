@@ -10,8 +10,6 @@ from clusters.system import System
 from clusters.systems import SYSTEMS
 from harness.scenario.yaml_file import Document
 
-__all__ = ["SYSTEM_KEY", "key_of_release", "laid_over"]
-
 SYSTEM_KEY: Final = ("cluster", "system")
 
 

@@ -13,8 +13,6 @@ from nemesis.mix_spec import MixSpec
 from nemesis.targets import parse_target
 from nemesis.verbs.registry import EPISODES, STRIKES
 
-__all__ = ["parse_mix", "seeded_mix"]
-
 _FLAGS: Final[tuple[str, ...]] = ("overlap", "rounds")
 _STRIKES: Final = "strikes"
 """All kinds that concern single messages of the protocol."""

@@ -7,8 +7,6 @@ from pathlib import Path
 from clusters.system import Make
 from clusters.systems import KAFKA
 
-__all__ = ["HostKind", "RunOptions"]
-
 
 class HostKind(StrEnum):
     """The kind of place in which the nodes run."""

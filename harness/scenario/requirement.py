@@ -28,16 +28,6 @@ from nemesis.messages import MESSAGES
 from nemesis.verbs.registry import KINDS as FAULT_KINDS
 from nemesis.words import did_you_mean, duration_s, duration_text
 
-__all__ = [
-    "NO_REQUIRE",
-    "Requirement",
-    "is_shortened",
-    "narrowed",
-    "parse_requirement",
-    "waived",
-    "without_demands",
-]
-
 NO_REQUIRE: Final = "--no-require"
 """The flag by which a user does without the demands of a scenario."""
 _COUNTS: Final = ("client_duplicates_max", "fatal_errors_max")

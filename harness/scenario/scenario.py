@@ -12,11 +12,12 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from clusters.kafka_port import BrokersSpec, KafkaSpec, TopicSpec, keys_of
+from clusters.kafka_port import BrokersSpec, KafkaSpec
 from clusters.port import ClusterSpec
 from clusters.stage import Stage
 from clusters.system import System
 from clusters.systems import system_of
+from clusters.topic_spec import TopicSpec, keys_of
 from harness.scenario.composed import PARAMETERS, as_value, composed
 from harness.scenario.expectation import Expectation, parse_expectations
 from harness.scenario.laid_over import SYSTEM_KEY, laid_over
@@ -44,16 +45,15 @@ from history.failure import SpecError
 from history.manifest import Promises
 from nemesis.mix_spec import MixSpec
 from nemesis.play import parse_play
-from nemesis.steps import Play, flat, kinds_of_play, takes_of, uses_clients
+from nemesis.steps import flat, kinds_of_play, takes_of, uses_clients
 from nemesis.verbs.members import RemoveNodes
 from nemesis.verbs.reassign import Reassign
 from nemesis.verbs.registry import EPISODES
+from nemesis.verbs.step import Play
 from nemesis.verbs.takes import Takes
 from nemesis.window_kinds import asked_messages, asked_windows
 from nemesis.words import duration_s
 from workloads.registry import kind_of
-
-__all__ = ["Scenario", "load_scenario", "parse_scenario"]
 
 T = TypeVar("T")
 

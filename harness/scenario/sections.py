@@ -11,9 +11,10 @@ from typing import Any, Final
 
 from packaging.version import InvalidVersion, Version
 
-from clusters.kafka_port import BrokersSpec, TopicSpec
+from clusters.kafka_port import BrokersSpec
 from clusters.port import KEY, ClusterSpec
 from clusters.systems import SYSTEMS
+from clusters.topic_spec import TopicSpec
 from harness.scenario.validation import (
     MappingReader,
     build,
@@ -26,15 +27,6 @@ from workloads.kind import WorkloadKind
 from workloads.produce_poll_spec import ProducePollSpec
 from workloads.registry import KINDS, kind_of
 from workloads.transactions_spec import TransactionsSpec
-
-__all__ = [
-    "RecordsSpec",
-    "parse_cluster",
-    "parse_topics",
-    "parse_workloads",
-    "path_of_records",
-    "refuse_removal",
-]
 
 _MIN_ISR: Final = "min.insync.replicas"
 _RETENTION_LEAST: Final = {

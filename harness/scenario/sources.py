@@ -7,8 +7,6 @@ from typing import Final
 
 from history.failure import UsageError
 
-__all__ = ["find_night", "find_scenario", "library", "nearest_names", "nights"]
-
 _ROOT = Path(__file__).resolve().parents[2] / "scenarios"
 """The directory of scenarios beside the packages, in a checkout as in an installed wheel."""
 

@@ -13,8 +13,6 @@ from pydantic import Field
 
 from clusters.port import NodeName
 
-__all__ = ["Storm", "TrialSpec"]
-
 
 class Storm(StrEnum):
     """The way in which faults come."""

@@ -14,17 +14,6 @@ from pydantic import TypeAdapter, ValidationError
 from history.failure import Mistakes, SpecError
 from nemesis.words import did_you_mean, duration_s, property_texts
 
-__all__ = [
-    "MappingReader",
-    "anomalies",
-    "build",
-    "known_words",
-    "mapping",
-    "refuse_unknown",
-    "settings",
-    "span_s",
-]
-
 T = TypeVar("T")
 U = TypeVar("U")
 

@@ -12,8 +12,6 @@ import yaml
 
 from history.failure import SpecError, UsageError
 
-__all__ = ["Document", "load_document", "value_of"]
-
 Path_ = tuple[str | int, ...]
 
 _BaseLoader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)

@@ -16,8 +16,6 @@ from packaging.version import Version
 from clusters.provision.release_line import ReleaseLine
 from harness.scenario.expectation import Expectation, expectation_for, tried_releases
 
-__all__ = ["UntriedBound", "untried_bounds"]
-
 _Parts = tuple[int, ...]
 
 _NEVER: Final = 1_000

@@ -34,18 +34,6 @@ from history.atomic import write_atomically
 from history.failure import HarnessError, SpecError, UsageError
 from report.notation import length
 
-__all__ = [
-    "CLAIMS_BEGIN",
-    "CLAIMS_END",
-    "Claim",
-    "ClaimRecord",
-    "claims_table",
-    "prove",
-    "read_claims",
-    "read_record",
-    "write_record",
-]
-
 CLAIMS_BEGIN: Final = "<!-- claims: `make docs` writes it from results/claims.toml -->"
 CLAIMS_END: Final = "<!-- end of the claims -->"
 FORMAT_VERSION: Final = 1

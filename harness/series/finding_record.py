@@ -15,8 +15,6 @@ from harness.series.firing import ToldTrial
 from history.atomic import write_atomically
 from history.failure import HarnessError
 
-__all__ = ["FindingRecord", "read_finding_records", "write_finding_record"]
-
 FORMAT_VERSION: Final = 1
 
 

@@ -20,17 +20,6 @@ from history.failure import HarnessError
 from history.manifest import read_manifest
 from history.run_directory import RunDirectory
 
-__all__ = [
-    "HEADS",
-    "STEADY_MIN",
-    "FindingRow",
-    "findings_page",
-    "of_plays",
-    "of_record",
-    "of_runs",
-    "shared",
-]
-
 HEADS: Final = ("scenario", "release", "one finding", "findings")
 
 STEADY_MIN: Final = 0.95

@@ -41,8 +41,6 @@ from history.manifest import RunState
 from history.run_directory import RunDirectory
 from history.seal import seal
 
-__all__ = ["FiringPlay", "ToldTrial", "UnfiredPlay", "firing_plays", "told_trials", "unfired_plays"]
-
 _LEVELS: Final = ("3", "2", "1")
 """The metadata.versions of the reference cluster, in the order in which they are tried."""
 _FIRST: Final = 4

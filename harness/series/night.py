@@ -27,24 +27,6 @@ from history.failure import HarnessError, UsageError
 from report.notation import about, counted
 from report.sums import is_as_expected
 
-__all__ = [
-    "LeftOutRuns",
-    "Night",
-    "NightPlan",
-    "NightRun",
-    "NightStore",
-    "due",
-    "ended",
-    "keep_seed",
-    "left_out",
-    "left_over",
-    "next_seed",
-    "nights_of",
-    "place_of_next",
-    "runs_ahead",
-    "unfinished",
-]
-
 _NIGHTS: Final = "nights"
 _A_SECOND_MAX: Final = 100
 

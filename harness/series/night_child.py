@@ -22,8 +22,6 @@ from history.failure import HarnessError
 from history.manifest import Manifest, RunState, read_manifest
 from report.notation import length, one_line
 
-__all__ = ["ChildRuns", "ToldRun", "judged_run"]
-
 _POLL_S: Final = 0.5
 _GRACE_S: Final = 60.0
 """A run that is told to end heals its cluster and writes its manifest, in much less."""

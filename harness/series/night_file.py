@@ -34,8 +34,6 @@ from history.failure import Mistakes, SpecError, UsageError
 from history.run_directory import refuse_name
 from nemesis.words import duration_s
 
-__all__ = ["Cell", "NightEntry", "NightFile", "load_night"]
-
 _EXPECTED: Final = "a night is a mapping of keys to values, e.g. 'entries: [{scenario: smoke}]'"
 _KEYS: Final = ("name", "title", "time", "bound", "keep", "entries")
 _KEEP: Final = ("all", "pages")

@@ -8,8 +8,6 @@ from harness.scenario.flags import FLAG_PATHS
 from harness.scenario.validation import MappingReader, mapping
 from history.failure import SpecError
 
-__all__ = ["counted_from_1", "flag_words", "texts", "variants"]
-
 _SWITCHES: Final = ("no_require", "no_wire", "keep_data")
 _WORDS: Final = ("image", "inventory")
 _REPEATED: Final = ("without_rule", "set")

@@ -7,8 +7,6 @@ one shrinks to nothing (Brown, Cai, DasGupta: Interval Estimation for a Binomial
 
 from dataclasses import dataclass
 
-__all__ = ["CONFIDENCE", "Rate"]
-
 CONFIDENCE = 0.95
 
 

@@ -39,17 +39,6 @@ from history.manifest import read_manifest
 from history.reader import table_files
 from history.run_directory import RunDirectory
 
-__all__ = [
-    "Ended",
-    "Runner",
-    "Subject",
-    "expected_by",
-    "first_proof_seconds",
-    "planned",
-    "reproduce",
-    "result_of",
-]
-
 Runner = Callable[[Scenario, RunOptions, Progress], RunOutcome]
 
 

@@ -20,17 +20,6 @@ from checkers.verdict import Validity
 from harness.series.rate import Rate
 from harness.series.window_grid import WindowGrid, window_grid
 
-__all__ = [
-    "FORMAT_VERSION",
-    "Expected",
-    "Reproduction",
-    "RunResult",
-    "Series",
-    "SeriesRun",
-    "SeriesStanding",
-    "SeriesState",
-]
-
 FORMAT_VERSION = 1
 _STRICT = ConfigDict(extra="forbid")
 

@@ -16,8 +16,6 @@ from harness.series.reproduction import FORMAT_VERSION, Reproduction
 from history.atomic import write_atomically
 from history.failure import HarnessError
 
-__all__ = ["new_reproduction_path", "new_series_path", "read_reproduction", "write_reproduction"]
-
 _SERIES_A_SECOND_MAX = 100
 _ADAPTER = TypeAdapter(Reproduction)
 

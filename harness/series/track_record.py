@@ -22,20 +22,6 @@ from harness.series.reproduction_file import read_reproduction, write_reproducti
 from history.failure import UsageError
 from report.notation import length, one_line
 
-__all__ = [
-    "BEGIN",
-    "END",
-    "HEADS",
-    "add_to_track_record",
-    "as_named_now",
-    "notes",
-    "read_track_record",
-    "rows",
-    "table",
-    "with_table",
-    "without_series",
-]
-
 BEGIN: Final = "<!-- track record: `make docs` writes it from results/track-record -->"
 END: Final = "<!-- end of the track record -->"
 HEADS: Final = (

@@ -13,8 +13,6 @@ from checkers.grounds.windows import WindowKind, strikes_in, summed_kinds, windo
 from harness.run.outcome import RunOutcome
 from history.manifest import read_manifest
 
-__all__ = ["WindowGrid", "kinds_json", "window_grid", "windows_of_run"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowGrid:

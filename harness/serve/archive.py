@@ -16,8 +16,6 @@ from history.failure import HarnessError
 from report.notation import one_line, utc
 from report.serve.archive import FindingTrend, ListedNight, ListedRun, NightDetail, SubjectRate
 
-__all__ = ["ResultsArchive"]
-
 _CONCLUSIVE = ("valid", "invalid")
 _REPRODUCTIONS_MAX = 50
 

@@ -5,8 +5,6 @@ from pathlib import Path
 from threading import Lock
 from typing import Generic, TypeVar
 
-__all__ = ["Remembered", "stamp_of"]
-
 T = TypeVar("T")
 
 

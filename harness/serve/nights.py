@@ -27,8 +27,6 @@ from report.serve.archive import (
 )
 from report.sums import VERDICTS, SummedRun, is_as_expected, sum_line
 
-__all__ = ["StoredNights"]
-
 _FILES: Final = ("night.html", "junit.xml", "night.json", "plan.json")
 _TREND_MAX: Final = 14
 """The nights of a trend that the gate is asked about."""

@@ -13,8 +13,6 @@ from harness.series.rate import Rate
 from harness.serve.archive import ResultsArchive
 from report.serve.app import application
 
-__all__ = ["serve_results"]
-
 _GRACE_S = 1
 
 

@@ -18,8 +18,6 @@ from history.run_directory import RunDirectory
 from report.notation import one_line
 from report.serve.archive import ListedRun
 
-__all__ = ["TIME", "StoredRuns", "subject_words"]
-
 TIME: Final = re.compile(r"\d{8}T\d{6}Z(-\d\d)?")
 """The name of the directory of a run or a night."""
 _NIGHTS: Final = "nights"

@@ -32,8 +32,6 @@ from history.operation import Outcome
 from workloads.generators.topic_lives import MetadataF
 from workloads.simulated.metadata_writer import told
 
-__all__ = ["Administrator", "MetadataAsker", "WriteBook"]
-
 _MS: Final = 1_000_000
 _READ_NS: Final = 150 * _MS
 _TIMEOUT_NS: Final = 4_000 * _MS

@@ -4,8 +4,6 @@ import json
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-__all__ = ["Diary"]
-
 _S: Final = 1_000_000_000
 
 

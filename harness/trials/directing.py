@@ -28,8 +28,6 @@ from nemesis.verbs.registry import verb_of
 from nemesis.verbs.step import Step
 from nemesis.wire.rules import Flow
 
-__all__ = ["interpreter_of"]
-
 _TRIAL: Final = Policy(
     demands_evidence=False,
     tick_s=0.01,

@@ -13,8 +13,6 @@ from harness.scenario.sources import find_scenario
 from harness.trials.generations import GENERATIONS, generation_of
 from harness.trials.plan import TrialPlan, plan_of
 
-__all__ = ["STORM", "Example", "example_of"]
-
 STORM: Final = "storm"
 _BY_NAME: Final = {rule.name: rule for one in GENERATIONS.values() for rule in one.tried}
 

@@ -16,8 +16,6 @@ from harness.prepare.reference import rules_of
 from harness.trials.plan import TrialPlan, drawn_plan
 from harness.trials.zk_plan import drawn_zk_plan
 
-__all__ = ["GENERATIONS", "KRAFT", "Generation", "generation_of"]
-
 _LEVELS: Final = (2, 3)
 """The levels to try: below them KIP-903 is absent, and what it prevents happens."""
 _Plans = Callable[[int], TrialPlan]

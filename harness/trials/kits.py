@@ -23,8 +23,6 @@ from clusters.reference_zookeeper.simulated.cluster import build as build_zk
 from clusters.reference_zookeeper.system import ReferenceZooKeeperSpec
 from clusters.simulation.world import Watcher
 
-__all__ = ["Judge", "built", "judged", "stale_brokers", "watched"]
-
 
 class Judge(Watcher, Protocol):
     """An oracle, of either generation."""

@@ -41,8 +41,6 @@ from nemesis.verbs.partition import Partition
 from nemesis.verbs.start import Start
 from nemesis.verbs.step import Step
 
-__all__ = ["Laggards", "Misfits", "garble"]
-
 _SHARE: Final = 0.3
 """The share of the starts of brokers that become those of an old version, or ill configured."""
 _OLD_S_MAX: Final = 2.0

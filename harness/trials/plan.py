@@ -11,11 +11,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Final
 
-from clusters.kafka_port import KafkaSpec, Role, TopicSpec
+from clusters.kafka_port import KafkaSpec, Role
 from clusters.port import NodeName
 from clusters.reference.nodes.levels import LEVEL_EPOCHS
 from clusters.reference_zookeeper.system import ReferenceZooKeeperSpec
 from clusters.systems import system_of
+from clusters.topic_spec import TopicSpec
 from harness.prepare.abilities import There, refuse_missing_abilities
 from harness.prepare.reference import refuse_unsimulated_clients, refuse_what_is_kafkas
 from harness.scenario.scenario import Scenario
@@ -24,13 +25,11 @@ from history.failure import SpecError, UsageError
 from nemesis.late_messages import REPLICAS_MIN
 from nemesis.mix_spec import MixSpec
 from nemesis.play import step_word
-from nemesis.steps import Choose, Play, Repeat, places
+from nemesis.steps import Choose, Repeat, places
 from nemesis.verbs.registry import verb_of
-from nemesis.verbs.step import Step
+from nemesis.verbs.step import Play, Step
 from workloads.metadata_spec import MetadataSpec
 from workloads.produce_poll_spec import Consume, ProducePollSpec
-
-__all__ = ["Storm", "TrialPlan", "drawn_plan", "plan_of", "topics_of", "why_not_tried"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

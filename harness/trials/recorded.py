@@ -5,9 +5,9 @@ from typing import Any
 
 import yaml
 
-from clusters.kafka_port import TopicSpec
 from clusters.reference.nodes.rules import Rules
 from clusters.systems import SYSTEMS, system_of
+from clusters.topic_spec import TopicSpec
 from harness.scenario.scenario import Scenario, parse_scenario
 from harness.scenario.trial_spec import Storm, TrialSpec
 from harness.scenario.yaml_file import Document
@@ -19,8 +19,6 @@ from harness.virtual.evidence import few_collections
 from history.run_directory import RunDirectory
 from nemesis.mix_spec import MixSpec
 from nemesis.words import duration_text
-
-__all__ = ["record_trial", "scenario_of"]
 
 
 def record_trial(

@@ -11,7 +11,6 @@ from typing import Any, Final
 
 import yaml
 
-from clusters.kafka_port import keys_of
 from clusters.observation import Down
 from clusters.port import NodeName
 from clusters.reference.nodes.errors import ERROR_NAMES, Error
@@ -21,6 +20,7 @@ from clusters.reference.simulated.cluster import SimulatedCluster
 from clusters.reference.simulated.deferred import Item, ReadBook, metadata_items
 from clusters.reference.simulated.notebook import RecordedNotebook
 from clusters.reference_zookeeper.simulated.cluster import SimulatedZkCluster
+from clusters.topic_spec import keys_of
 from harness.manifest import note
 from harness.trials.askers import WriteBook
 from harness.trials.plan import TrialPlan
@@ -43,8 +43,6 @@ from nemesis.verbs.start import Start
 from nemesis.verbs.step import OnNodes, Step
 from nemesis.verbs.wait import Wait
 from workloads.simulated.produce_poll import Recorders, SimulatedProducePoll, recorded
-
-__all__ = ["TrialRecording", "timed_data"]
 
 _READERS: Final = 100_000
 """The first process number of readers of metadata, beyond all numbers of record clients."""

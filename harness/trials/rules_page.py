@@ -17,8 +17,6 @@ from clusters.reference.nodes.rules import RULES, ProtocolRule
 from clusters.reference.zk.rules import ZK_RULES
 from harness.trials.selftest_page import examples_in
 
-__all__ = ["SWITCHES", "RuleRow", "rows", "rules_page"]
-
 _ROOT: Final = Path(__file__).parents[2]
 _SOURCES: Final = _ROOT / "clusters/reference"
 _PAGE: Final = _ROOT / "docs/rules.md"

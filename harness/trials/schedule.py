@@ -16,10 +16,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from clusters.kafka_port import Role, keys_of, role_of
+from clusters.kafka_port import Role, role_of
 from clusters.node_port import notes
 from clusters.port import NodeName, NodeState
 from clusters.reference.simulated.cluster import SimulatedCluster
+from clusters.topic_spec import keys_of
 from harness.interpreter.interpreter import Interpreter
 from harness.scenario.trial_spec import Storm
 from harness.trials.kits import Judge
@@ -28,17 +29,15 @@ from nemesis import late_messages, relays
 from nemesis.chaos import Chaos
 from nemesis.late_messages import drawn_late_word
 from nemesis.mix import Mix
-from nemesis.steps import Play, dealt
+from nemesis.steps import dealt
 from nemesis.targets import NamedNodes
 from nemesis.verbs.await_condition import Await
 from nemesis.verbs.cut_power import CutPower
 from nemesis.verbs.kill import Kill
 from nemesis.verbs.pause import Pause, Resume
 from nemesis.verbs.start import Start
-from nemesis.verbs.step import OnNodes, Step
+from nemesis.verbs.step import OnNodes, Play, Step
 from nemesis.windows import drawn_window
-
-__all__ = ["Ambush", "Schedule"]
 
 _S: Final = 1_000_000_000
 _TICK_NS: Final = 20_000_000

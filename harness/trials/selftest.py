@@ -39,8 +39,6 @@ from harness.trials.series import TrialSeries, TrialTally
 from harness.trials.store import StoredTrial, store_trial
 from harness.trials.trial import TrialResult
 
-__all__ = ["Attempt", "Detection", "attempted", "attempts", "clean_series", "detect"]
-
 _RECORDS: Final = frozenset({"operations", "records", "replicas", "replica_records"})
 """The tables that tell of records."""
 

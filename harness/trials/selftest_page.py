@@ -11,8 +11,6 @@ from harness.trials.examples import Example, example_of
 from harness.trials.generations import GENERATIONS
 from harness.trials.selftest import Detection
 
-__all__ = ["examples_in", "selftest_page"]
-
 _HEAD: Final = """\
 # What finds each rule out
 

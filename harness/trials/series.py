@@ -17,8 +17,6 @@ from clusters.reference.nodes.rules import Rules
 from harness.trials.plan import TrialPlan
 from harness.trials.trial import TrialResult, run_trial
 
-__all__ = ["UNREPEATABLE", "Plans", "TrialSeries", "TrialTally", "enough", "repeated_trial"]
-
 UNREPEATABLE: Final = "the same seed gave another world"
 _REPEATED_EVERY: Final = 20
 """One trial of so many is carried out twice."""

@@ -24,8 +24,6 @@ from history.manifest import RunState, read_manifest, write_manifest
 from history.run_directory import RunDirectory
 from history.seal import seal
 
-__all__ = ["StoredTrial", "store_trial"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredTrial:

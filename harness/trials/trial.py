@@ -48,8 +48,6 @@ from nemesis.verbs.wipe import Wipe
 from workloads.simulated.clients import Clients
 from workloads.simulated.produce_poll import SimulatedProducePoll, counted
 
-__all__ = ["STUCK", "TrialResult", "run_trial"]
-
 STUCK: Final = "stuck-isr"
 """The finding if the cluster does not recover."""
 

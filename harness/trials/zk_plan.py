@@ -20,8 +20,6 @@ from harness.trials.plan import TrialPlan, topics_of
 from nemesis.mix_spec import MixSpec
 from workloads.produce_poll_spec import Consume, ProducePollSpec
 
-__all__ = ["drawn_zk_plan"]
-
 _QUICK: Final[Mapping[str, str]] = {
     "zookeeper.session.timeout.ms": "2000",
     "broker.heartbeat.interval.ms": "300",

@@ -19,16 +19,6 @@ from clusters.simulation.world import Watcher
 from history.failure import HarnessError
 from history.run_directory import RunDirectory
 
-__all__ = [
-    "ORIGIN_UTC_NS",
-    "Overheard",
-    "SimulatedTime",
-    "few_collections",
-    "recorded_tables",
-    "stamps",
-    "testify",
-]
-
 ORIGIN_UTC_NS: Final = int(datetime(2026, 1, 1, tzinfo=UTC).timestamp()) * 1_000_000_000
 """The wall clock at the start of every world."""
 _S: Final = 1_000_000_000

@@ -11,8 +11,6 @@ from clusters.reference.simulated.cluster import SimulatedCluster
 from harness.interpreter.observer import granted_count, whole_nodes
 from nemesis.targets import Scene
 
-__all__ = ["SimulatedLooks"]
-
 _S: Final = 1_000_000_000
 _STEP_NS: Final = 10_000_000
 

@@ -29,8 +29,6 @@ from typing import Any, Final, NamedTuple
 
 from history.open.refusal import BadLineError, MalformedHistoryError, shown
 
-__all__ = ["EdnSet", "Keyword", "Symbol", "Tagged", "edn_forms", "edn_text"]
-
 Form = Any
 """One of the right-hand column above."""
 

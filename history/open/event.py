@@ -17,8 +17,6 @@ from typing import Any, Final
 from history.open.edn import EdnSet, Keyword, Symbol, Tagged, edn_text
 from history.open.refusal import BadLineError, shown
 
-__all__ = ["INT64_MAX", "TYPES", "EventLine", "EventReader", "integer", "refuse_unknown", "word"]
-
 TYPES: Final = ("invoke", "ok", "fail", "info")
 
 INT64_MAX: Final = (1 << 63) - 1

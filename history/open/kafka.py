@@ -26,8 +26,6 @@ from history.open.refusal import BadLineError, at_line, shown
 from history.open.scalars import Numbering, key_text
 from history.operation import F, Outcome
 
-__all__ = ["ClientOperation", "KafkaReader", "SeenRecord"]
-
 _INT32_MAX: Final = (1 << 31) - 1
 _INT64_MAX: Final = (1 << 63) - 1
 _LEFT_OUT: Final = ("crash", "debug-topic-partitions")

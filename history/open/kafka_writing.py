@@ -19,8 +19,6 @@ from history.open.lines import json_text
 from history.open.scalars import Originals, key_of
 from history.operation import F, Outcome
 
-__all__ = ["kafka_edn", "kafka_json_events", "kafka_lines"]
-
 _Row = dict[str, Any]
 _Operations = Iterable[tuple[_Row, list[_Row]]]
 _NEVER_NS: Final = 1 << 63

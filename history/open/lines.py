@@ -8,8 +8,6 @@ from typing import Any, BinaryIO, Final
 from history.open.edn import EdnSet, Keyword
 from history.open.refusal import BadLineError, MalformedHistoryError, at_line, shown
 
-__all__ = ["json_objects", "json_text", "text_lines"]
-
 _LINE_BYTES_MAX: Final = 1 << 28
 _SURROGATE: Final = re.compile(r"\\u[dD][89a-fA-F]")
 _TOO_DEEP: Final = "expected fewer levels of nesting"

@@ -5,8 +5,6 @@ from typing import Any, NamedTuple
 
 from history.operation import Outcome
 
-__all__ = ["Cells", "OpenOperation"]
-
 
 class Cells(NamedTuple):
     """The effect of an operation, or of one step of a transaction, on one key.

@@ -12,8 +12,6 @@ from history.open.event import EventLine
 from history.open.refusal import BadLineError, at_line
 from history.operation import Outcome
 
-__all__ = ["Paired", "paired"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Paired:

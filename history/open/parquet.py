@@ -23,8 +23,6 @@ from history.open.shapes import SHAPES
 from history.operation import Outcome
 from history.schema import TABLES
 
-__all__ = ["originals_in", "parquet_tables", "table_pieces", "write_parquet"]
-
 _ORIGINALS_KEY: Final = b"fencepost.originals"
 _BATCH_ROWS: Final = 1 << 17
 _NEVER_NS: Final = np.iinfo(np.int64).max

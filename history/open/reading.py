@@ -14,15 +14,6 @@ from history.open.scalars import key_text
 from history.open.shapes import answered_cells, asked_cells, check_cells, steps_of
 from history.operation import Outcome
 
-__all__ = [
-    "SOLE_KEY",
-    "Numbered",
-    "complete_operations",
-    "events_of",
-    "operations_of_events",
-    "peeked",
-]
-
 SOLE_KEY: Final = "object"
 """The key of a history that is of one object and names none."""
 

@@ -5,8 +5,6 @@ from contextlib import contextmanager
 
 from history.failure import UsageError
 
-__all__ = ["BadLineError", "MalformedHistoryError", "at_line", "shown"]
-
 _SHOWN_MAX = 120
 
 

@@ -15,8 +15,6 @@ from history.open.scalars import Numbering
 from history.operation import Outcome
 from history.schema import OPERATIONS, RECORDS, TABLES
 
-__all__ = ["client_tables", "operations_with_records", "row_tables"]
-
 _BATCH_OPERATIONS: Final = 1 << 15
 _BATCH_ROWS: Final = 1 << 14
 

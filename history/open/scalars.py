@@ -19,8 +19,6 @@ import pyarrow as pa
 from history.open.edn import Keyword, edn_forms, edn_text
 from history.open.refusal import BadLineError, shown
 
-__all__ = ["ORIGINALS", "ORIGINALS_FILE", "Numbering", "Originals", "Scalar", "key_of", "key_text"]
-
 Scalar = int | float | str | bool | Keyword
 """A key or a value, as a file has it."""
 

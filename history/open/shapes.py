@@ -32,19 +32,6 @@ from history.open.operation import Cells
 from history.open.refusal import BadLineError, shown
 from history.open.scalars import key_text
 
-__all__ = [
-    "SHAPES",
-    "OperationShape",
-    "answer_value",
-    "answered_cells",
-    "asked_cells",
-    "asked_value",
-    "check_cells",
-    "shape_of",
-    "steps_of",
-    "steps_value",
-]
-
 Layout = Any
 """A name of a column, or a tuple of layouts."""
 

@@ -21,8 +21,6 @@ from history.open.scalars import Originals, key_of
 from history.open.shapes import answer_value, asked_value, steps_value
 from history.operation import Outcome
 
-__all__ = ["complete_lines", "edn_events", "json_events", "operations_in"]
-
 _BATCH_ROWS: Final = 1 << 14
 _COLUMNS: Final = ("expected", "version", "value", "values")
 

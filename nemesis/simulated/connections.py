@@ -29,8 +29,6 @@ from nemesis.wire.rules import Direction
 from nemesis.wire.rules import Link as WireLink
 from nemesis.wire.sessions import Common, Session
 
-__all__ = ["Messages", "SimulatedConnections"]
-
 _OF_CLIENT: Final = "client"
 """The traffic of clients: one connection for all that they ask a broker."""
 _MANY: Final = frozenset({ProduceRequest.kind, InitProducerIdRequest.kind})

@@ -14,8 +14,6 @@ from nemesis.wire.apis import FETCH
 from nemesis.wire.fetches import Fetches
 from nemesis.wire.served import PRODUCE, Served
 
-__all__ = ["ClientsData", "DataFrames", "FollowersData"]
-
 _KEY: Final = itemgetter(0)
 """The key of a partition of a Fetch."""
 _REQUESTS: Final = {FetchRequest.kind: FETCH, ProduceRequest.kind: PRODUCE}

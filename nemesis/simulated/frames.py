@@ -38,17 +38,6 @@ from nemesis.wire.frames import Header
 from nemesis.wire.rules import Direction
 from nemesis.wire.rules import Link as WireLink
 
-__all__ = [
-    "API_NAMES",
-    "TAPED_KINDS",
-    "TRAFFIC",
-    "MessageFrame",
-    "direction_of",
-    "frame_of",
-    "header_of",
-    "kinds_of",
-]
-
 _LENGTH_BYTES: Final = 4
 _ALL: Final = (*ZK_APIS, *kraft_apis(voters=()))
 _APIS: Final[Mapping[int, Api]] = {one.kind: one for one in reversed(_ALL)}

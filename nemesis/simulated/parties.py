@@ -14,8 +14,6 @@ from clusters.simulation.world import World
 from nemesis.wire.rules import Flow
 from nemesis.wire.rules import Link as WireLink
 
-__all__ = ["SimulatedParties", "asked_as"]
-
 _ROLES: Final = {
     MetadataFetchRequest.kind: Role.CONTROLLER,
     FetchRequest.kind: Role.BROKER,

@@ -12,8 +12,6 @@ from typing import Final
 
 from history.journal import journal_path
 
-__all__ = ["BufferedTape"]
-
 _LINES: Final = 4096
 _encoded: Final = JSONEncoder(check_circular=False).encode
 

@@ -42,8 +42,6 @@ from nemesis.wire.sessions import Common, Session
 from nemesis.wire.status import Delivery, WireStatus
 from nemesis.wire.tape import FrameFate, Journal, Tape, Tapes, Untaped
 
-__all__ = ["SimulatedWire"]
-
 _TAPED: Final = table_of(TAPED_KINDS)
 _KNOWN: Final = table_of(one for kind in API_NAMES for one in (kind, kind + 1))
 """The kinds that have a name: all that can be behind one another."""

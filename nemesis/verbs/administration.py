@@ -12,8 +12,6 @@ from nemesis.verbs.verb import Director, Verb
 from nemesis.verbs.written import Written
 from nemesis.words import duration_text
 
-__all__ = ["admin_verb", "broker_of", "by_key", "nodes_data", "nodes_of"]
-
 B = TypeVar("B", bound=Bounded)
 
 

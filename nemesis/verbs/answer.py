@@ -8,8 +8,6 @@ from nemesis.verbs.rule import Operand, rule_verb
 from nemesis.wire.rules import Answer
 from nemesis.words import did_you_mean
 
-__all__ = ["VERBS"]
-
 
 def _action(data: Operand) -> Answer:
     from nemesis.wire.error_codes import error_names  # noqa: PLC0415  # it takes a while

@@ -29,8 +29,6 @@ from nemesis.verbs.verb import Capabilities, Director, Verb
 from nemesis.verbs.written import Written
 from nemesis.words import did_you_mean, duration_text
 
-__all__ = ["VERBS", "Await", "parse_condition"]
-
 _RECOVERED = "recovered"
 
 

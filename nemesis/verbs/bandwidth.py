@@ -21,8 +21,6 @@ from nemesis.verbs.verb import Director, Verb
 from nemesis.verbs.written import Written
 from nemesis.words import did_you_mean, rule_name
 
-__all__ = ["VERBS", "Bandwidth"]
-
 _KEYS: Final = ("as", "of", "rate")
 _RATE: Final = re.compile(r"(\d+(?:\.\d+)?)\s*(kbit|mbit|gbit)", re.IGNORECASE)
 _UNITS: Final = {"kbit": 1000, "mbit": 1000**2, "gbit": 1000**3}

@@ -17,8 +17,6 @@ from nemesis.verbs.verb import Deed
 from nemesis.verbs.written import Written
 from nemesis.words import property_texts
 
-__all__ = ["VERBS", "Configure"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Configure(OnNodes):

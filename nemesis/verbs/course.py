@@ -19,8 +19,6 @@ from nemesis.release_course import ReleaseCourse
 from nemesis.targets import NamedNodes, Target
 from nemesis.words import did_you_mean
 
-__all__ = ["Now", "PlayCourse"]
-
 
 class Now(StrEnum):
     """The state of a node at some step."""

@@ -14,8 +14,6 @@ from nemesis.verbs.course import PlayCourse
 from nemesis.verbs.episode import Begun, Episode, Opening
 from nemesis.verbs.on_clients import OnClients, client_verb
 
-__all__ = ["VERBS", "CrashClient"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CrashClient(OnClients):

@@ -7,8 +7,6 @@ from history.failure import SpecError
 from nemesis.verbs.rule import Operand, rule_verb
 from nemesis.wire.rules import Cut
 
-__all__ = ["VERBS"]
-
 
 def _action(data: Operand) -> Cut:
     passed_on = data.get("passed_on", True)

@@ -20,8 +20,6 @@ from nemesis.verbs.takes import Takes
 from nemesis.verbs.verb import Deed
 from nemesis.verbs.written import Written
 
-__all__ = ["VERBS", "CutPower"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CutPower(OnNodes):

@@ -19,8 +19,6 @@ from nemesis.verbs.takes import Takes
 from nemesis.wire.rules import Delay, Direction, Match
 from nemesis.words import duration_s, duration_text
 
-__all__ = ["VERBS"]
-
 _DRAWN_MAX_MS: Final = (5.0, 20.0, 50.0, 200.0)
 
 

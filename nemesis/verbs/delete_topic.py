@@ -17,8 +17,6 @@ from nemesis.verbs.course import PlayCourse
 from nemesis.verbs.step import Bounded
 from nemesis.verbs.written import Written
 
-__all__ = ["VERBS", "DeleteTopic"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeleteTopic(Bounded):

@@ -16,8 +16,6 @@ from nemesis.verbs.takes import Takes
 from nemesis.verbs.verb import Deed, Healing, Verb
 from nemesis.words import duration_text
 
-__all__ = ["VERBS", "FailDisk", "FillDisk", "LockDisk", "MendDisk", "SlowDisk", "StallDisk"]
-
 _STALL_S = 0.2
 
 

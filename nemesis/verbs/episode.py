@@ -15,17 +15,6 @@ from nemesis.targets import NamedNodes, Scene, Target, resolve
 from nemesis.verbs.step import Play, Step
 from nemesis.verbs.takes import Takes
 
-__all__ = [
-    "Begun",
-    "Due",
-    "Episode",
-    "EpisodeWindow",
-    "Opening",
-    "Script",
-    "on_nodes",
-    "until_healed",
-]
-
 Due = list[tuple[float, Step]]
 """Steps with the times, in seconds, at which they are due."""
 

@@ -12,8 +12,6 @@ from nemesis.verbs.administration import admin_verb
 from nemesis.verbs.course import PlayCourse
 from nemesis.verbs.step import Bounded
 
-__all__ = ["VERBS", "Finalise"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finalise(Bounded):

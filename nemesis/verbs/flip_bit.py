@@ -22,8 +22,6 @@ from nemesis.verbs.verb import Deed
 from nemesis.verbs.written import Written
 from nemesis.words import did_you_mean
 
-__all__ = ["VERBS", "FlipBit"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlipBit(OnNodes):

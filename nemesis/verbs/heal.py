@@ -11,8 +11,6 @@ from nemesis.verbs.step import Step
 from nemesis.verbs.verb import Director, Verb
 from nemesis.verbs.written import Written
 
-__all__ = ["VERBS", "Heal", "HealPartition"]
-
 _ALL = "all"
 
 

@@ -3,8 +3,6 @@
 from nemesis.verbs.rule import rule_verb
 from nemesis.wire.rules import Hold
 
-__all__ = ["VERBS"]
-
 VERBS = (
     rule_verb(
         "hold",

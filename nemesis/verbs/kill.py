@@ -11,8 +11,6 @@ from nemesis.verbs.start import Start
 from nemesis.verbs.step import OnNodes
 from nemesis.verbs.verb import Deed
 
-__all__ = ["VERBS", "Kill"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kill(OnNodes):

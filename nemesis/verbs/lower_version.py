@@ -6,8 +6,6 @@
 from nemesis.verbs.rule import Operand, api_of, count_of, rule_verb
 from nemesis.wire.rules import Direction, LowerVersion
 
-__all__ = ["VERBS"]
-
 
 def _action(data: Operand) -> LowerVersion:
     return LowerVersion(api=api_of(data), max_version=count_of(data, "to_version", minimum=0))

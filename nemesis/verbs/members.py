@@ -13,8 +13,6 @@ from nemesis.verbs.administration import admin_verb, nodes_data, nodes_of
 from nemesis.verbs.course import Now, PlayCourse
 from nemesis.verbs.step import Bounded
 
-__all__ = ["VERBS", "AddNodes", "RemoveNodes"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AddNodes(Bounded):

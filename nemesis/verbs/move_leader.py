@@ -13,8 +13,6 @@ from nemesis.verbs.administration import admin_verb, broker_of, by_key
 from nemesis.verbs.step import Bounded
 from nemesis.verbs.written import Written
 
-__all__ = ["VERBS", "MoveLeader"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MoveLeader(Bounded):

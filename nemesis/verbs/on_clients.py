@@ -11,8 +11,6 @@ from nemesis.verbs.step import Breaking
 from nemesis.verbs.verb import Director, Verb
 from nemesis.verbs.written import Written
 
-__all__ = ["OnClients", "client_verb"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OnClients(Breaking):

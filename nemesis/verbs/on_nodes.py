@@ -12,8 +12,6 @@ from nemesis.verbs.step import OnNodes
 from nemesis.verbs.verb import Capabilities, Deed, Director, Verb
 from nemesis.verbs.written import Written
 
-__all__ = ["UP", "each", "node_verb", "require_state"]
-
 N = TypeVar("N", bound=OnNodes)
 _ELSEWHERE = "it is done on this machine, and the nodes are on others"
 

@@ -11,8 +11,6 @@ from nemesis.verbs.rule import Lay
 from nemesis.verbs.step import Breaking
 from nemesis.verbs.verb import Verb
 
-__all__ = ["verbs_page"]
-
 _HEAD: Final = """\
 # The verbs of a play
 

@@ -30,8 +30,6 @@ from nemesis.verbs.verb import Capabilities, Director, Verb
 from nemesis.verbs.written import Written
 from nemesis.words import did_you_mean, rule_name
 
-__all__ = ["VERBS", "Means", "Partition", "parse_cut"]
-
 _KEYS = ("as", "by", "isolate", "groups", "from", "to", "shape", "among", "flows")
 _CUT_FORMS = (
     "{isolate: broker-1}, {groups: [[broker-1], controllers]}, {from: broker-1, to: controllers} "

@@ -10,8 +10,6 @@ from nemesis.verbs.on_nodes import each, node_verb, require_state
 from nemesis.verbs.step import OnNodes
 from nemesis.verbs.verb import Deed, Healing
 
-__all__ = ["VERBS", "Pause", "Resume"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pause(OnNodes):

@@ -14,8 +14,6 @@ from nemesis.clients import ClientChoice
 from nemesis.verbs.episode import Begun, Due, Episode, Opening
 from nemesis.verbs.on_clients import OnClients, client_verb
 
-__all__ = ["VERBS", "PauseClient", "ResumeClient"]
-
 _ZOMBIE = "one producer"
 
 

@@ -18,20 +18,6 @@ from nemesis.verbs.step import Breaking, Step
 from nemesis.verbs.takes import Takes
 from nemesis.verbs.verb import Deed, Verb
 
-__all__ = [
-    "EPISODES",
-    "FAULTS",
-    "KINDS",
-    "STRIKES",
-    "VERBS",
-    "is_fault",
-    "kind_of",
-    "kinds_taking",
-    "module_of",
-    "verb_of",
-]
-
-
 _MACHINERY: Final = frozenset({"page", "registry"})
 """Files that import this one."""
 

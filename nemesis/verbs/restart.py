@@ -23,8 +23,6 @@ from nemesis.verbs.start import (
 from nemesis.verbs.stop import ShutDown, shut_down
 from nemesis.verbs.verb import Deed
 
-__all__ = ["VERBS", "Restart"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restart(StartsAnew):

@@ -24,8 +24,6 @@ from nemesis.wire.rules import Action, Clause, Direction, Match, Operator, Rule
 from nemesis.wire.zookeeper.messages import ONE_WAY
 from nemesis.words import did_you_mean, rule_name
 
-__all__ = ["Lay", "Operand", "api_of", "count_of", "rule_verb"]
-
 _COMMON: Final = ("as", "api", "of", "from", "to", "version", "client", "where", "skip", "times")
 _CLAUSE: Final = re.compile(r"(.+?)(?: (includes|excludes))?")
 _VERSION: Final = re.compile(r"(>=|<=)?\s*(\d+)")

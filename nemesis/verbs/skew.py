@@ -24,8 +24,6 @@ from nemesis.verbs.verb import Deed, Healing
 from nemesis.verbs.written import Written
 from nemesis.words import duration_s, duration_text
 
-__all__ = ["VERBS", "SkewClock", "UnskewClock"]
-
 _JUMP_MIN_S: Final = 0.1
 _DRIFT_MIN: Final = 0.005
 _RATE_MAX: Final = 100.0

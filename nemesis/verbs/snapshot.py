@@ -16,8 +16,6 @@ from nemesis.verbs.step import OnNodes
 from nemesis.verbs.verb import Deed
 from nemesis.verbs.written import Written
 
-__all__ = ["VERBS", "Rollback", "TakeSnapshot"]
-
 _LABEL = "snapshot"
 
 

@@ -21,8 +21,6 @@ from nemesis.verbs.takes import Takes
 from nemesis.verbs.verb import Deed, Healing
 from nemesis.verbs.written import Written
 
-__all__ = ["VERBS", "Squeeze", "Unsqueeze"]
-
 _SIZE: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*(KiB|MiB|GiB)")
 _BYTES: Final = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 _ROOM_MIN_BYTES: Final = 1 << 20

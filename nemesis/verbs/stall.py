@@ -3,8 +3,6 @@
 from nemesis.verbs.rule import rule_verb
 from nemesis.wire.rules import Stall
 
-__all__ = ["VERBS"]
-
 VERBS = (
     rule_verb(
         "stall", ("stall: {as: r, api: Fetch, from: broker-1}",), Stall, lambda _data: Stall()

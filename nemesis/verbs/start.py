@@ -12,8 +12,6 @@ from nemesis.verbs.step import OnNodes
 from nemesis.verbs.verb import Deed, Healing
 from nemesis.verbs.written import Written
 
-__all__ = ["VERBS", "Start", "StartsAnew", "new_release", "release_data", "release_of"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StartsAnew(OnNodes):

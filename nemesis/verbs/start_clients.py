@@ -13,8 +13,6 @@ from nemesis.verbs.step import Step
 from nemesis.verbs.verb import Director, Verb
 from nemesis.verbs.written import Written
 
-__all__ = ["VERBS", "StartClients"]
-
 _ALL = "all"
 
 

@@ -4,8 +4,6 @@ from dataclasses import dataclass
 
 from nemesis.targets import Target
 
-__all__ = ["AWAIT_BOUND_S", "Bounded", "Breaking", "OnNodes", "Parties", "Play", "Step"]
-
 AWAIT_BOUND_S = 30.0
 """A step without `within`: longer than a session time-out, an election and a restart together."""
 

@@ -12,8 +12,6 @@ from nemesis.verbs.start import Start
 from nemesis.verbs.step import OnNodes
 from nemesis.verbs.verb import Deed
 
-__all__ = ["VERBS", "ShutDown", "shut_down"]
-
 STOP_S = 30.0
 
 

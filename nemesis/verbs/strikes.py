@@ -31,8 +31,6 @@ from nemesis.verbs.takes import Takes
 from nemesis.windows import drawn_message_fault, drawn_window
 from nemesis.wire.rules import Action, Clause, Delay, Drop, Duplicate, Hold, Operator, Reorder
 
-__all__ = ["EPISODES"]
-
 _STRIKES: Final = (Kill, Kill, Kill, Pause, ShutDown)
 """A node that loses its disk was killed: that is what most strikes are."""
 _MOVE_S: Final = 2.0

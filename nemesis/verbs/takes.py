@@ -2,8 +2,6 @@
 
 from enum import Enum
 
-__all__ = ["Takes"]
-
 
 class Takes(Enum):
     """A means that a fault takes."""

@@ -22,8 +22,6 @@ from nemesis.verbs.takes import Takes
 from nemesis.verbs.verb import Deed, Healing
 from nemesis.verbs.written import Written
 
-__all__ = ["VERBS", "Throttle", "Unthrottle"]
-
 _PERCENT: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*%")
 _SHARE_MIN: Final = 0.01
 _DRAWN: Final = (0.03, 0.1)

@@ -20,8 +20,6 @@ from nemesis.verbs.takes import Takes
 from nemesis.verbs.written import Written
 from nemesis.wire.rules import Action, Match
 
-__all__ = ["Capabilities", "Deed", "Director", "Healing", "OnClient", "Verb"]
-
 OnClient = Callable[[ControlsClients, str], str]
 """(clients, the name of one) → evidence."""
 

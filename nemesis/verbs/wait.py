@@ -10,8 +10,6 @@ from nemesis.verbs.verb import Director, Verb
 from nemesis.verbs.written import Written
 from nemesis.words import duration_text
 
-__all__ = ["VERBS", "Wait"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wait(Step):

@@ -15,8 +15,6 @@ from nemesis.verbs.step import OnNodes
 from nemesis.verbs.verb import Deed
 from nemesis.verbs.written import Written
 
-__all__ = ["VERBS", "Wipe"]
-
 _FLAGS = ("keep_directory_id", "by_tool")
 
 

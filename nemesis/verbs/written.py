@@ -12,8 +12,6 @@ from history.failure import SpecError
 from nemesis.targets import Target, parse_target
 from nemesis.words import duration_s
 
-__all__ = ["Written"]
-
 T = TypeVar("T")
 
 

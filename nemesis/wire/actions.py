@@ -30,8 +30,6 @@ from nemesis.wire.rules import (
 )
 from nemesis.wire.tape import FrameFate
 
-__all__ = ["act", "let_go", "lowered"]
-
 _ERROR_END: Final = 10
 """The place behind length, correlation id and error."""
 _ENTRY: Final = struct.Struct(">hhh")

@@ -31,8 +31,6 @@ from nemesis.wire.frame import Frame
 from nemesis.wire.rules import Direction
 from nemesis.wire.zookeeper.messages import KEY_MIN
 
-__all__ = ["error_response", "why_no_answer"]
-
 _LENGTH: Final = struct.Struct(">i")
 _OF_THE_REQUEST: Final = frozenset(
     error_code(name)

@@ -7,13 +7,6 @@ from typing import Final
 from clusters.protocol.api_keys import KEYS
 from nemesis.wire.zookeeper.messages import KEYS as MESSAGE_KEYS
 
-__all__ = [
-    "API_KEYS",
-    "API_VERSIONS",
-    "FETCH",
-    "api_name",
-]
-
 API_KEYS: Final[Mapping[str, int]] = MappingProxyType({**KEYS, **MESSAGE_KEYS})
 """Keys by name."""
 

@@ -15,8 +15,6 @@ from nemesis.wire.rules import (
 )
 from nemesis.wire.zookeeper.messages import protocol_of
 
-__all__ = ["KAFKA_ALONE", "NO_VERSIONS", "why_not_carried"]
-
 KAFKA_ALONE: Final = Answer | Duplicate | LowerVersion | Reorder
 """Actions that make frames, or send them on other connections."""
 NO_VERSIONS: Final = "a simulated cluster negotiates no versions"

@@ -4,8 +4,6 @@ from typing import Final
 
 from history.cluster_schema import WIRE
 
-__all__ = ["CLAUSE_FIELDS"]
-
 CLAUSE_FIELDS: Final = frozenset((*WIRE.names[WIRE.names.index("size_bytes") :], "key")) | {
     "metadata",
     "record_type",

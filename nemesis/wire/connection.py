@@ -22,8 +22,6 @@ from nemesis.wire.pipe import RECEIVER, SENDER
 from nemesis.wire.rules import Direction, Flow
 from nemesis.wire.sessions import Session
 
-__all__ = ["End", "Loop", "ProxyConnection"]
-
 _OTHER: Final = {Side.NEAR: Side.FAR, Side.FAR: Side.NEAR}
 _BIND_ADDRESS_NO_PORT: Final = 24
 """Linux's IP_BIND_ADDRESS_NO_PORT, for which this Python has no name."""

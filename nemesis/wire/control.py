@@ -13,17 +13,6 @@ from nemesis.wire import rules
 from nemesis.wire.rules import Action, Clause, Direction, Flow, Link, Match, Operator, Rule
 from nemesis.wire.status import RuleStatus, WireStatus
 
-__all__ = [
-    "flows_data",
-    "flows_of",
-    "link_data",
-    "link_of",
-    "rule_data",
-    "rule_of",
-    "status_data",
-    "status_of",
-]
-
 _ACTIONS: Final[Mapping[str, Any]] = {
     kind.__name__: kind
     for kind in (

@@ -6,8 +6,6 @@ from typing import NamedTuple
 
 from nemesis.wire.frame import Frame
 
-__all__ = ["Broken", "Effect", "Errand", "Finish", "Reset", "Resumed", "Send", "Side", "Wake"]
-
 
 class Side(StrEnum):
     """An end of a proxied connection, as the proxy sees it."""

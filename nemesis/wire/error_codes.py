@@ -7,8 +7,6 @@ from kio.schema.errors import ErrorCode
 from clusters.protocol.columns import error_name
 from clusters.reference.nodes.errors import ERROR_NAMES
 
-__all__ = ["error_code", "error_names", "name_by_code"]
-
 
 def error_code(name: str) -> ErrorCode:
     """Return the error with this name; raise KeyError for an unknown one."""

@@ -11,8 +11,6 @@ from clusters.protocol.framing import FrameError
 from nemesis.wire.frame import Frame
 from nemesis.wire.frames import Header
 
-__all__ = ["Exchanges"]
-
 _UNANSWERED_MAX: Final = 1 << 17
 """Requests of one connection; a client that pipelines more than that is not one of Kafka's."""
 

@@ -22,8 +22,6 @@ from typing import Final, NamedTuple
 from clusters.protocol.varints import VarintError, read_unsigned
 from nemesis.wire.frames import Header, behind_tags
 
-__all__ = ["Fetches", "Said", "said_by"]
-
 _VERSIONS: Final = range(15, 19)
 """The versions with this layout: from the first that states epochs to the latest there is."""
 _STATE_BYTES: Final = 15

@@ -11,9 +11,6 @@ from nemesis.wire.decoding.entities import Decoded, decoded, entity_of
 from nemesis.wire.frames import Header
 from nemesis.wire.rules import Direction, Link
 
-__all__ = ["Frame", "TopicNames"]
-
-
 _SAID = ("isr", "transactional_id", "fetch_offset", "broker_epoch")
 
 

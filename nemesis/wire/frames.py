@@ -16,17 +16,6 @@ from typing import Final, NamedTuple
 from clusters.protocol.framing import FRAME_BYTES_MAX, FrameError
 from clusters.protocol.varints import VarintError, read_unsigned
 
-__all__ = [
-    "BYTES",
-    "Header",
-    "Unread",
-    "WalkStep",
-    "Walker",
-    "behind_tags",
-    "read_correlation_id",
-    "read_request_header",
-]
-
 _LENGTH: Final = struct.Struct(">i")
 _REQUEST: Final = struct.Struct(">ihhih")
 _REQUEST_LENGTH_MIN: Final = _REQUEST.size - _LENGTH.size

@@ -36,8 +36,6 @@ from nemesis.wire.rules import (
 )
 from nemesis.wire.zookeeper.messages import KEY_END, KEY_MIN, ONE_WAY
 
-__all__ = ["Matcher", "refuse_impossible"]
-
 _OWN_KINDS: Final[Mapping[str, type]] = {"key": str, "metadata": bool, "record_type": str}
 """The types of the fields that are no columns."""
 _KIND_WORDS: Final = {bool: "true or false", int: "a number", str: "a word"}

@@ -10,8 +10,6 @@ from nemesis.wire.rulebook import LaidRule
 from nemesis.wire.rules import Direction
 from nemesis.wire.tape import FrameFate
 
-__all__ = ["RECEIVER", "SENDER", "HeldFrame", "Pipe", "RuledConnection", "Walk"]
-
 SENDER: Final = {Direction.REQUEST: Side.NEAR, Direction.RESPONSE: Side.FAR}
 RECEIVER: Final = {Direction.REQUEST: Side.FAR, Direction.RESPONSE: Side.NEAR}
 

@@ -7,8 +7,6 @@ from clusters.port import NodeName
 from nemesis.wire.rules import Flow, Rule
 from nemesis.wire.status import Delivery, WireStatus
 
-__all__ = ["BreaksNetwork"]
-
 
 class BreaksNetwork(Protocol):
     """Rules and partitions on the links of one cluster."""

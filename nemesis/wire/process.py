@@ -25,8 +25,6 @@ from history.journal import TapeJournal
 from nemesis.wire.control import flows_of, link_of, rule_of, status_data
 from nemesis.wire.server import Proxy
 
-__all__ = ["serve"]
-
 _CHUNK: Final = 1 << 16
 
 

@@ -11,8 +11,6 @@ from nemesis.wire.rules import Link
 from nemesis.wire.tape import taped_apis
 from nemesis.wire.zookeeper.ports import ClientPort, ElectionPort, QuorumPort
 
-__all__ = ["FrameReader", "reader_of"]
-
 
 class FrameReader(Protocol):
     """The reader of one connection: what its walkers ask, and what its session wants to know."""

@@ -16,8 +16,6 @@ from nemesis.wire.matching import Matcher
 from nemesis.wire.rules import Delay, Direction, Link, Reorder, Rule, Watch
 from nemesis.wire.status import RuleStatus
 
-__all__ = ["Judgement", "LaidRule", "Rulebook"]
-
 Held = TypeVar("Held")
 """A session's record of a frame that waits; the book only keeps it."""
 

@@ -10,27 +10,6 @@ from enum import StrEnum
 from clusters.link_protocol import LinkProtocol
 from clusters.port import NodeName, role_name
 
-__all__ = [
-    "Action",
-    "Answer",
-    "Clause",
-    "Cut",
-    "Delay",
-    "Direction",
-    "Drop",
-    "Duplicate",
-    "Flow",
-    "Hold",
-    "Link",
-    "LowerVersion",
-    "Match",
-    "Operator",
-    "Reorder",
-    "Rule",
-    "Stall",
-    "Watch",
-]
-
 Flow = tuple[NodeName, NodeName]
 """(sender, receiver) of bytes: one direction between two nodes, whichever dialled."""
 

@@ -14,8 +14,6 @@ from typing import Final
 
 from nemesis.wire.apis import API_KEYS, FETCH
 
-__all__ = ["PRODUCE", "Served"]
-
 PRODUCE: Final = API_KEYS["Produce"]
 _APIS: Final = frozenset({PRODUCE, FETCH})
 _EVERY_NS: Final = 500_000_000

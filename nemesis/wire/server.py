@@ -29,8 +29,6 @@ from nemesis.wire.status import Delivery, WireStatus
 from nemesis.wire.streams import proxied
 from nemesis.wire.tape import Journal, Tape
 
-__all__ = ["Proxy"]
-
 _BUFFER_BYTES: Final = 256 << 10
 _PENDING_MAX: Final = 128
 """Connections that wait to be accepted, for each link."""

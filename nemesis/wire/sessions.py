@@ -29,8 +29,6 @@ from nemesis.wire.rulebook import Judgement, Rulebook
 from nemesis.wire.rules import Direction, Link
 from nemesis.wire.tape import FrameFate, Tapes
 
-__all__ = ["Common", "Content", "Session"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Common:

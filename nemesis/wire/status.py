@@ -5,8 +5,6 @@ from dataclasses import dataclass
 
 from nemesis.wire.rules import Flow
 
-__all__ = ["Delivery", "RuleStatus", "WireStatus"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delivery:

@@ -25,8 +25,6 @@ from nemesis.wire.rules import Direction, Link
 from nemesis.wire.served import Served
 from nemesis.wire.sessions import Common, Session
 
-__all__ = ["proxied"]
-
 
 def proxied(number: int, link: Link, common: Common, *, errand: bool = False) -> Session:
     """Return the session of a proxied connection."""

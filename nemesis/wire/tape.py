@@ -13,8 +13,6 @@ from nemesis.wire.decoding.entities import TAPED
 from nemesis.wire.frame import Frame
 from nemesis.wire.rules import Direction, Link
 
-__all__ = ["FrameFate", "Journal", "Tape", "Tapes", "Untaped", "taped_apis"]
-
 
 class FrameFate(StrEnum):
     """The fate of a frame: the words of the column `action`."""

@@ -25,9 +25,7 @@ from history.program import command
 from nemesis.wire.control import flows_data, link_data, rule_data, status_of
 from nemesis.wire.matching import refuse_impossible
 from nemesis.wire.rules import Flow, Link, Rule
-from nemesis.wire.status import Delivery, RuleStatus, WireStatus
-
-__all__ = ["Delivery", "RuleStatus", "Wire", "WireStatus"]
+from nemesis.wire.status import Delivery, WireStatus
 
 _START_TIMEOUT_S: Final = 30.0
 """The bound of a start, which takes half a second; on a busy machine, several."""

@@ -28,9 +28,7 @@ from report.serve.charts import interval_bar, night_bars
 from report.serve.pages import palette_css, render
 from report.serve.run_page import run_view
 from report.serve.security import STORED_POLICY, Guard, file_inside
-from report.serve.timeline import timeline_routes
-
-__all__ = ["application"]
+from report.serve.timeline.routes import timeline_routes
 
 _STATIC: Final = Path(__file__).parent / "static"
 _HTTP_PORT: Final = 80

@@ -9,17 +9,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-__all__ = [
-    "Archive",
-    "FindingTrend",
-    "ListedNight",
-    "ListedRun",
-    "NightDetail",
-    "NightRunLine",
-    "SubjectRate",
-    "TrendCell",
-]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListedRun:

@@ -7,8 +7,6 @@ from markupsafe import Markup
 
 from report.serve.archive import ListedNight, SubjectRate
 
-__all__ = ["interval_bar", "night_bars"]
-
 _VERDICTS: Final = ("valid", "unknown", "invalid", "failed")
 """From the bottom of a bar to its top."""
 _HEIGHT: Final = 120.0

@@ -10,8 +10,6 @@ from markupsafe import Markup
 from report import notation
 from report.palette import ROLES
 
-__all__ = ["palette_css", "render"]
-
 _HERE: Final = Path(__file__).parent
 
 

@@ -15,8 +15,6 @@ from report.reading import Attempts, read_answers
 from report.service import ServiceFact, service_facts
 from report.tables import Folder, provenance_of
 
-__all__ = ["RunView", "ToldFinding", "run_view"]
-
 _DOWNLOADS: Final = ("junit.xml", "verdict.json", "manifest.json", "play.yaml", "scenario.yaml")
 _NS: Final = 1e9
 _FIRST: Final = {Validity.INVALID: 0, Validity.UNKNOWN: 1}

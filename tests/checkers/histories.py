@@ -30,8 +30,6 @@ from history.schema import OPERATIONS, RECORDS
 
 Row = dict[str, Any]
 
-__all__ = ["History", "built", "history"]
-
 _TIMES = re.compile(r"\s+in (\d+)\.\.(\d+|open)$")
 _GIVEN = re.compile(r"(?:(?P<key>\S+-\d+)\s+)?(?:s(?P<session>\d+)\s+)?\[(?P<records>[^\]]*)\]")
 _F = {"send": "send", "poll": "poll", "final": "final-read"}

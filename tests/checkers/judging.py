@@ -14,8 +14,6 @@ from checkers.grounds.operations import FaultWindow, summary_of_operations
 from checkers.setting import Setting
 from history.manifest import Readers
 
-__all__ = ["allowed", "doubts", "found_in", "log_of", "never", "setting_of", "summary"]
-
 Values = dict[str, list[tuple[int, ...]]]
 
 _CHECKS = KEY_CHECKS | KEY_ASSUMPTIONS

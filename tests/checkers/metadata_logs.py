@@ -78,22 +78,6 @@ from history.cluster_schema import METADATA_LOG, WIRE
 from history.request_schema import DESCRIBES
 from history.schema import FAULTS
 
-__all__ = [
-    "FACTS",
-    "ON_ZOOKEEPER",
-    "asked",
-    "case_count",
-    "describes",
-    "doubts",
-    "facts",
-    "metadata_log",
-    "never",
-    "proofs",
-    "sentence",
-    "tables",
-    "wire",
-]
-
 Row = dict[str, Any]
 
 _MS = 1_000_000

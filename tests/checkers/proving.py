@@ -9,16 +9,6 @@ from collections.abc import Mapping
 from checkers.anomaly import Anomaly, Found, anomalies_of
 from checkers.proof import NAMED, Fact, FactKind, Proof
 
-__all__ = [
-    "assert_proof",
-    "assert_told",
-    "cycle_class",
-    "facts_of_proof",
-    "only",
-    "proofs_in",
-    "source_of",
-]
-
 _NS_A_MS = 1_000_000
 _TIMES = (FactKind.TIME, FactKind.DURATION)
 _CITED = (

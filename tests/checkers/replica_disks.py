@@ -20,8 +20,6 @@ import pyarrow as pa
 from history.cluster_schema import REPLICA_RECORDS, REPLICAS
 from history.schema import FAULTS, RECORDS
 
-__all__ = ["disks", "faults", "sends"]
-
 _MS = 1_000_000
 _LINE = re.compile(r"(?P<node>\S+?)(?: (?P<key>\S+-\d+))?: (?P<rest>.*)")
 _RECORD = re.compile(

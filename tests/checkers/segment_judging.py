@@ -20,8 +20,6 @@ from checkers.runner.tables import SealedFile
 from checkers.runner.tasks import InProcessTasks, Parcel
 from checkers.setting import Setting
 
-__all__ = ["HereTasks", "rows_in_segments"]
-
 Row = dict[str, Any]
 
 

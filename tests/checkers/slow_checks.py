@@ -12,8 +12,6 @@ from typing import Any
 
 from history.manifest import Readers
 
-__all__ = ["SlowKey"]
-
 Row = dict[str, Any]
 Found = list[tuple[bool, tuple[int, ...]]]
 Wrong = Callable[[int], bool]

@@ -11,8 +11,6 @@ from typing import Any
 from histories import History, built
 from hypothesis import strategies as st
 
-__all__ = ["KEY", "histories"]
-
 Draw = Callable[..., Any]
 Operation = dict[str, Any]
 

@@ -20,8 +20,6 @@ import pyspark
 from clusters.hosts.warden import Warden
 from clusters.provision.java import find_java, spark_java_home
 
-__all__ = ["WORKERS", "StandaloneCluster", "standalone_cluster"]
-
 WORKERS: Final = 2
 _START_TIMEOUT_S: Final = 60.0
 _SPARK_HOME: Final = Path(pyspark.__file__).parent

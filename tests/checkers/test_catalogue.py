@@ -7,7 +7,8 @@ import pytest
 
 import checkers
 from checkers.anomalies_page import anomalies_list, anomalies_page
-from checkers.catalogue import CATALOGUE, CatalogueEntry, Kind, Strength, asked, entry_of, names_of
+from checkers.catalogue import CATALOGUE, asked, entry_of, names_of
+from checkers.entry import CatalogueEntry, Kind, Strength
 from history.schema import TABLES
 
 DOCS = Path(__file__).parents[2] / "docs"

@@ -17,7 +17,8 @@ from checkers.data_plane.key_assumptions import KEY_ASSUMPTIONS
 from checkers.data_plane.key_log import KeyLog
 from checkers.runner.tasks import TaskSession, run_tasks
 from checkers.verdict import CheckResult, Validity, Verdict, read_verdict
-from generators.kafka import LIES, HistoryRecipe, write_synthetic_run
+from generators.draft import LIES, HistoryRecipe
+from generators.kafka import write_synthetic_run
 from history.failure import HarnessError
 from history.manifest import read_manifest, write_manifest
 from history.run_directory import RunDirectory

@@ -7,7 +7,7 @@ import pytest
 from histories import History
 from judging import doubts, never, summary
 
-from generators.kafka import HistoryRecipe
+from generators.draft import HistoryRecipe
 from generators.long_histories import write_long_synthetic_run
 from history.failure import HarnessError
 from history.manifest import read_manifest

@@ -4,7 +4,8 @@ import pytest
 from histories import History
 from judging import allowed, doubts, never, summary
 
-from generators.kafka import LIES, HistoryRecipe, SyntheticRun, manifest_of, synthetic_history
+from generators.draft import LIES, HistoryRecipe
+from generators.kafka import SyntheticRun, manifest_of, synthetic_history
 from history.manifest import Readers
 
 pytestmark = pytest.mark.slow

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from checkers.anomaly import Found
 from checkers.linearizability.budget import Budget
 from checkers.linearizability.kernels import KERNELS
-from generators.models import MODEL_LIES, ModelRecipe, model_pieces, model_table
+from generators.model_lies import MODEL_LIES
+from generators.models import ModelRecipe, model_pieces, model_table
 from generators.objects import FS
 from history.models import Model
 

@@ -8,8 +8,6 @@ from typing import Any
 
 from history.run_directory import RunDirectory
 
-__all__ = ["Ended", "Fencepost"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:

@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from clusters.abilities import Skew
-from clusters.kafka_port import ClusterView, KafkaSpec, PartitionView, TopicSpec
+from clusters.kafka_port import ClusterView, KafkaSpec, PartitionView
 from clusters.port import DiskTrouble, NodeName, NodeState
+from clusters.topic_spec import TopicSpec
 from history.clock import ClockSkew
 from history.failure import HarnessError
 from history.manifest import VersionChange

@@ -25,7 +25,7 @@ from history.clock import Clock
 from history.journal import FaultJournal
 from history.run_directory import RunDirectory
 from nemesis.play import parse_play
-from nemesis.steps import Play
+from nemesis.verbs.step import Play
 from nemesis.wire.rules import Flow, Link
 
 STAGE = Stage(nodes=NODES, keys=("t-0",), broker_ids=(1, 2, 3))

@@ -8,7 +8,7 @@ from confluent_kafka import KafkaError
 
 from history.errors import ATTEMPTS_UNBOUNDED, Definite, name_of, outcome_of, registry
 from history.errors_page import errors_page
-from history.schema import Outcome
+from history.operation import Outcome
 
 DOCS = Path(__file__).parents[2] / "docs"
 

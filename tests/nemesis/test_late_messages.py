@@ -7,13 +7,14 @@ import pytest
 from clusters.port import NodeName
 from clusters.reference.nodes.rules import Rules
 from clusters.stage import Stage
-from harness.trials.plan import Storm, drawn_plan
+from harness.scenario.trial_spec import Storm
+from harness.trials.plan import drawn_plan
 from harness.trials.trial import run_trial
 from nemesis.late_messages import drawn_late_fetch
 from nemesis.play import parse_play, refuse_contradictions, step_data
-from nemesis.steps import Play
 from nemesis.verbs.lift import Lift
 from nemesis.verbs.rule import Lay
+from nemesis.verbs.step import Play
 
 NODES = tuple(map(NodeName, ("controller-1", "broker-1", "broker-2", "broker-3")))
 STAGE = Stage(nodes=NODES, keys=("t-0",), broker_ids=(1, 2, 3), replicas={"t-0": (1, 2, 3)})

@@ -8,14 +8,13 @@ from clusters.port import NodeName
 from clusters.stage import Stage
 from nemesis.late_messages import drawn_late_word
 from nemesis.play import parse_play, refuse_contradictions, step_data
-from nemesis.steps import Play
 from nemesis.verbs.heal import HealPartition
 from nemesis.verbs.lift import Lift
 from nemesis.verbs.partition import Partition
 from nemesis.verbs.pause import Resume
 from nemesis.verbs.rule import Lay
 from nemesis.verbs.start import Start
-from nemesis.verbs.step import OnNodes
+from nemesis.verbs.step import OnNodes, Play
 from nemesis.verbs.wipe import Wipe
 
 SERVERS = tuple(map(NodeName, ("zookeeper-1", "zookeeper-2", "zookeeper-3")))

@@ -8,14 +8,14 @@ from clusters.port import NodeName
 from clusters.stage import Stage
 from history.failure import SpecError
 from nemesis.play import parse_play, step_data
-from nemesis.steps import Play, takes_of, uses_clients
+from nemesis.steps import takes_of, uses_clients
 from nemesis.targets import NamedNodes
 from nemesis.verbs.await_condition import Await
 from nemesis.verbs.heal import Heal
 from nemesis.verbs.pause import Resume
 from nemesis.verbs.rule import Lay
 from nemesis.verbs.snapshot import TakeSnapshot
-from nemesis.verbs.step import OnNodes, Parties
+from nemesis.verbs.step import OnNodes, Parties, Play
 from nemesis.verbs.takes import Takes
 from nemesis.verbs.wait import Wait
 from nemesis.wire.rules import Clause, Direction, Hold, Match, Operator

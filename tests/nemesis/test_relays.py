@@ -9,11 +9,10 @@ from clusters.port import NodeName
 from clusters.stage import Stage
 from nemesis.play import parse_play, refuse_contradictions, step_data, step_word
 from nemesis.relays import drawn_relay
-from nemesis.steps import Play
 from nemesis.verbs.lift import Lift
 from nemesis.verbs.move_leader import MoveLeader
 from nemesis.verbs.rule import Lay
-from nemesis.verbs.step import OnNodes
+from nemesis.verbs.step import OnNodes, Play
 
 NODES = tuple(map(NodeName, ("controller-1", "broker-1", "broker-2", "broker-3")))
 STAGE = Stage(nodes=NODES, keys=("t-0",), broker_ids=(1, 2, 3), replicas={"t-0": (1, 2, 3)})

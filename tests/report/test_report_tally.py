@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_report_timeline import SECOND, batch_of, of_records, operations
 
-from history.schema import F, Outcome
+from history.operation import F, Outcome
 from report.faults import FaultSpan
 from report.functions import OF_RECORDS
 from report.tally import TallyFold

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from history.schema import OPERATIONS, F, Outcome
+from history.operation import F, Outcome
+from history.schema import OPERATIONS
 from report.functions import OF_RECORDS
 from report.latencies import Latencies
 from report.timeline import (

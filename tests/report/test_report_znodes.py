@@ -13,8 +13,9 @@ from page_tree import Element, parse_page
 from synthetic_run import KINDS, SECOND, Fault, RunSpec, result, verdict_with, write_run
 
 from history.manifest import read_manifest, write_manifest
+from history.operation import Outcome
 from history.run_directory import RunDirectory
-from history.schema import ZNODE_OPERATIONS, Outcome
+from history.schema import ZNODE_OPERATIONS
 from report.functions import OF_ZNODES
 from report.page import write_page
 from report.reading import Reading, read_run

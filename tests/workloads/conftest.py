@@ -13,10 +13,12 @@ from clusters.hosts.place import Site
 from clusters.hosts.warden import Warden
 from clusters.kafka.cluster import KafkaCluster
 from clusters.kafka.preparation import prepare
-from clusters.kafka_port import KafkaSpec, TopicSpec
+from clusters.kafka_port import KafkaSpec
+from clusters.topic_spec import TopicSpec
 from history.clock import Clock
 from history.run_directory import RunDirectory
-from workloads.produce_poll import ProducePoll, ProducePollSpec
+from workloads.produce_poll import ProducePoll
+from workloads.produce_poll_spec import ProducePollSpec
 
 _WHOLE_S = 60.0
 

@@ -4,7 +4,7 @@ import pytest
 
 from history.run_directory import RunDirectory
 from workloads.client_plan import ClientPlan
-from workloads.produce_poll import Consume, ProducePollSpec
+from workloads.produce_poll_spec import Consume, ProducePollSpec
 
 
 def plan(spec: ProducePollSpec, *, key_count: int = 5) -> ClientPlan:

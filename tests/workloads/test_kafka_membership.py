@@ -14,8 +14,8 @@ from clusters.hosts.warden import Warden
 from clusters.kafka.cluster import KafkaCluster
 from clusters.kafka.connection import NodeConnection
 from clusters.kafka.describing import ask_placement
-from clusters.kafka_port import TopicSpec
 from clusters.port import NodeName
+from clusters.topic_spec import TopicSpec
 from history.clock import Clock
 from history.run_directory import RunDirectory
 from workloads.journalled import JournalledWorkload, clients_way

@@ -14,8 +14,9 @@ from waiting import until
 from clusters.hosts.warden import Warden
 from clusters.kafka.cluster import KafkaCluster
 from clusters.kafka.metadata_watch import MetadataWatch
-from clusters.kafka_port import Role, TopicSpec
+from clusters.kafka_port import Role
 from clusters.port import NodeName
+from clusters.topic_spec import TopicSpec
 from history.clock import Clock
 from history.run_directory import RunDirectory
 from workloads.journalled import JournalledWorkload, clients_way

@@ -16,7 +16,7 @@ from sealed_runs import sealed_table
 from clusters.hosts.warden import Warden
 from clusters.kafka.cluster import KafkaCluster
 from clusters.kafka.preparation import prepare
-from clusters.kafka_port import TopicSpec
+from clusters.topic_spec import TopicSpec
 from history.clock import Clock
 from history.run_directory import RunDirectory
 from workloads.transactions import Transactions, TransactionsSpec

@@ -21,7 +21,8 @@ from history.counts import live_counts
 from history.run_directory import RunDirectory
 from workloads.clients.config import ProducerConfig, read_config, write_config
 from workloads.clients.places import places_of
-from workloads.produce_poll import Consume, ProducePoll, ProducePollSpec
+from workloads.produce_poll import ProducePoll
+from workloads.produce_poll_spec import Consume, ProducePollSpec
 
 pytestmark = pytest.mark.kafka
 

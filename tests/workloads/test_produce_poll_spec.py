@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from history.manifest import Promises
-from workloads.produce_poll import Consume, ProducePollSpec
+from workloads.produce_poll_spec import Consume, ProducePollSpec
 
 
 def test_the_promises_are_those_of_the_configuration() -> None:

@@ -6,7 +6,8 @@ import pytest
 from pydantic import TypeAdapter, ValidationError
 
 from workloads.client_library import ClientLibrary
-from workloads.transactions_spec import Intent, TransactionsSpec
+from workloads.generators.intents import Intent
+from workloads.transactions_spec import TransactionsSpec
 
 SPEC = TypeAdapter(TransactionsSpec)
 

@@ -15,19 +15,6 @@ from history.errors import ATTEMPTS_UNBOUNDED, outcome_of
 from history.operation import Outcome
 from workloads.values import VALUE_BYTES_MIN
 
-__all__ = [
-    "FOREIGN_VALUE",
-    "KafkaErrorLike",
-    "MessageLike",
-    "Polled",
-    "SendEnds",
-    "ends_of",
-    "messages_of",
-    "offsets_of",
-    "polled_of",
-    "values_of",
-]
-
 FOREIGN_VALUE: Final = -1
 """Stands for a record that is too short to be one of ours; no send ever has this value."""
 _VALUE: Final = np.dtype("<i8")

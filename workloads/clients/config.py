@@ -8,15 +8,6 @@ from typing import Any, TypeVar
 
 from history.clock import Clock
 
-__all__ = [
-    "ClientConfig",
-    "ConsumerConfig",
-    "FinalReaderConfig",
-    "ProducerConfig",
-    "read_config",
-    "write_config",
-]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientConfig:

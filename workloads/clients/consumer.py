@@ -37,8 +37,6 @@ from workloads.clients.sessions import ConsumerSessions
 from workloads.clients.shutdown import pause, stop_on_sigterm
 from workloads.reading import POLL_RECORDS_MAX
 
-__all__ = ["GENERATIONS_MAX", "Poller", "Rereads", "consume", "main", "poll_outcome"]
-
 _GROUP: Final = "fencepost"
 _POLL_TIMEOUT_S: Final = 0.1
 """librdkafka gathers for this long or until it has the most records it may return. So there are ten

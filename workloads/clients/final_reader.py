@@ -28,8 +28,6 @@ from workloads.clients.recording import RecordsPolls
 from workloads.clients.shutdown import stop_on_sigterm
 from workloads.generators.agenda import Agenda
 
-__all__ = ["FinalReader", "main"]
-
 _POLL_RECORDS_MAX: Final = 10_000
 _POLL_TIMEOUT_S: Final = 0.1
 _END_TIMEOUT_S: Final = 3.0

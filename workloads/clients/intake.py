@@ -27,8 +27,6 @@ from workloads.clients.sessions import ConsumerSessions
 from workloads.clients.transactional_client import Group
 from workloads.clients.transactional_config import IntakeConfig
 
-__all__ = ["Intake", "Taken"]
-
 _NOTHING_COMMITTED: Final = -1
 _FETCH_S: Final = 3.0
 _POLL_S: Final = 0.1

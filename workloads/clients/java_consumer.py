@@ -24,8 +24,6 @@ from workloads.clients.java_gateway import JavaProgram, JavaVirtualMachine
 from workloads.clients.shutdown import stop_on_sigterm
 from workloads.clients.transactional_config import read_as
 
-__all__ = ["JavaConsumer", "JavaConsumerConfig", "main"]
-
 _RETRIABLE: Final = "org.apache.kafka.common.errors.RetriableException"
 
 

@@ -16,8 +16,6 @@ from py4j.java_gateway import GatewayParameters, JavaGateway
 
 from history.failure import HarnessError
 
-__all__ = ["JavaProgram", "JavaVirtualMachine"]
-
 _EXIT_S_MAX: Final = 3.0
 _OPTIONS: Final = (
     "-Xmx128m",

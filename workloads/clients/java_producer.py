@@ -24,8 +24,6 @@ from workloads.clients.producer import GENERATIONS_MAX, produce
 from workloads.clients.shutdown import stop_on_sigterm
 from workloads.clients.transactional_config import read_as
 
-__all__ = ["JavaProducer", "JavaProducerConfig", "main"]
-
 _LOOK_S: Final = 0.005
 """The time between two looks at what is in flight."""
 _FATAL: Final = KafkaError._FATAL  # noqa: SLF001  # the constant's name

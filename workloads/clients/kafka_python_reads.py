@@ -23,8 +23,6 @@ from clusters.port import NodeName, node_number
 from clusters.protocol.talking import Address
 from history.counter import COUNTER_SETTING, counter_of
 
-__all__ = ["KafkaPythonReads"]
-
 _SPOKEN: Final = (2, 5)
 """The version of Kafka whose requests it sends; else it asks a broker, or does not begin."""
 _METADATA: Final = MetadataRequest[5]

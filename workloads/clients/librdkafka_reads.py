@@ -24,8 +24,6 @@ from clusters.port import NodeName, node_number
 from clusters.protocol.talking import Address
 from history.counter import COUNTER_SETTING, counter_of
 
-__all__ = ["LibrdkafkaReads"]
-
 _UNKNOWN: Final = error_name(ErrorCode.unknown_topic_or_partition)
 _TIMED_OUT: Final = KafkaError._TIMED_OUT  # noqa: SLF001  # the constant's name
 _SLACK_S: Final = 1.0

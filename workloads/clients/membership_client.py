@@ -37,8 +37,6 @@ from workloads.clients.threads import await_due, run_threads, steady_pace
 from workloads.generators.asked import Asked
 from workloads.generators.keys import KeyCycle
 
-__all__ = ["Move", "Moves", "ReplicaChange", "Replicas", "main", "run_client"]
-
 _LOOK_S: Final = 0.05
 _LOOK_TIMEOUT_S: Final = 1.0
 _ATTEMPT_S_MIN: Final = 0.5

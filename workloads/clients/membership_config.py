@@ -11,8 +11,6 @@ from clusters.protocol.talking import Address
 from history.clock import Clock
 from workloads.membership_spec import MembershipSpec
 
-__all__ = ["MembershipConfig", "read_membership_config", "write_membership_config"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MembershipConfig:

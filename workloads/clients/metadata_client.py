@@ -32,8 +32,8 @@ from clusters.kafka.admin_requests import (
 )
 from clusters.kafka.connection import NoAnswerError, NodeConnection
 from clusters.kafka.describing import DescribeRecorder, Item, ask_overview
-from clusters.kafka_port import TopicSpec
 from clusters.port import NodeName
+from clusters.topic_spec import TopicSpec
 from history.counter import COUNTER_SETTING, counter_value
 from history.journal import EventJournal, ReadJournal
 from history.operation import Outcome
@@ -45,8 +45,6 @@ from workloads.clients.threads import await_due, run_threads, steady_pace
 from workloads.generators.asked import Asked
 from workloads.generators.topic_lives import LOOK_S, MetadataF, TopicLives, TopicWrite
 from workloads.metadata_spec import ReadingClient
-
-__all__ = ["main", "run_client"]
 
 _END_SLACK_S: Final = 1.0
 

@@ -10,8 +10,6 @@ from clusters.protocol.talking import Address
 from history.clock import Clock
 from workloads.metadata_spec import MetadataSpec, ReadingClient
 
-__all__ = ["MetadataConfig", "read_metadata_config", "write_metadata_config"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetadataConfig:

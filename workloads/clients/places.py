@@ -2,8 +2,6 @@
 
 from collections.abc import Sequence
 
-__all__ = ["key_indices", "places_of"]
-
 
 def places_of(keys: Sequence[str]) -> tuple[tuple[str, int], ...]:
     """Return topic and partition of each key, `topic-partition`, in order; topics may have `-`."""

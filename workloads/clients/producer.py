@@ -18,8 +18,6 @@ from workloads.clients.config import ProducerConfig, read_config
 from workloads.clients.sender import Produces, Sender
 from workloads.clients.shutdown import Ending, pause, stop_on_sigterm
 
-__all__ = ["GENERATIONS_MAX", "main", "produce"]
-
 GENERATIONS_MAX: Final = 50
 """Logical clients of one process. With more fatal errors than that it is no workload any more."""
 _GENERATION_GAP_S: Final = 0.5

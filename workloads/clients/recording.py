@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 
 from history.operation import F, Outcome
 
-__all__ = ["RecordsEvents", "RecordsPolls", "RecordsSends"]
-
 
 class RecordsSends(Protocol):
     """The recorder of sends, as `SendRecorder`."""

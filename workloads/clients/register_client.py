@@ -27,8 +27,6 @@ from workloads.clients.znode_session import ZnodeSession
 from workloads.generators.pace import Pace
 from workloads.generators.znodes import ZnodeDraws, ZnodeF, ZnodeIntent, znode_keys
 
-__all__ = ["main", "run_client"]
-
 _TABLE: Final = "znode_operations"
 _ROOT: Final = "/register"
 _TICK_NS: Final = 2_000_000

@@ -7,8 +7,6 @@ from pathlib import Path
 from history.clock import Clock
 from workloads.register_spec import OperationWeights, RegisterSpec
 
-__all__ = ["RegisterConfig", "read_register_config", "write_register_config"]
-
 _PROCESSES_MAX = 1_000_000
 """Logical clients that a process can have been."""
 

@@ -23,8 +23,6 @@ from workloads.clients.shutdown import Ending
 from workloads.generators.keys import KeyCycle, by_key
 from workloads.generators.pace import Pace
 
-__all__ = ["Produces", "Sender"]
-
 _TICK_NS: Final = 10_000_000
 """100 wake-ups a second at most: at 500 records a second, 2-4 % of a core."""
 _BACKLOG_S: Final = 1.0

@@ -18,8 +18,6 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["ConsumerSessions"]
-
 
 class ConsumerSessions:
     """The sessions of one consumer; keys are indices below `key_count`."""

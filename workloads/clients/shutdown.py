@@ -7,8 +7,6 @@ from enum import Enum, auto
 from types import FrameType
 from typing import Final
 
-__all__ = ["Ending", "pause", "stop_on_sigterm"]
-
 _LOOK_S: Final = 0.1
 
 

@@ -11,8 +11,6 @@ from typing import Final
 from history.clock import Clock
 from workloads.generators.pace import Pace
 
-__all__ = ["Run", "await_due", "run_threads", "steady_pace"]
-
 Run = Callable[[threading.Event], None]
 """The work of a thread, until the event is set."""
 

@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Protocol
 
-__all__ = ["Group", "Severity", "TransactionError", "Transacts"]
-
 
 class Severity(Enum):
     """The possible reaction to an error."""

@@ -10,8 +10,6 @@ from workloads.clients.config import ClientConfig
 from workloads.clients.java_gateway import JavaProgram
 from workloads.generators.intents import Intent
 
-__all__ = ["IntakeConfig", "OffsetsConfig", "TransactorConfig", "read_as", "write_as"]
-
 T = TypeVar("T")
 
 

@@ -14,8 +14,6 @@ from workloads.clients.columns import offsets_of
 from workloads.clients.java_gateway import JavaVirtualMachine
 from workloads.clients.transactional_client import Group, Severity, TransactionError
 
-__all__ = ["JavaTransactions", "LibrdkafkaTransactions", "TransactionalProducer"]
-
 _WAIT_S_MAX: Final = 0.1
 """The longest wait inside librdkafka: signals are seen after it."""
 _CLOSE_S_MAX: Final = 5.0

@@ -26,8 +26,6 @@ from workloads.clients.places import places_of
 from workloads.clients.shutdown import stop_on_sigterm
 from workloads.clients.transactional_config import OffsetsConfig, read_as
 
-__all__ = ["AsksOffsets", "OffsetsWatch", "main"]
-
 _ASK_S_MAX: Final = 3.0
 _PAUSE_S: Final = 0.2
 _END: Final = OffsetSpec.latest()  # type: ignore[no-untyped-call]  # it is what it says

@@ -49,8 +49,6 @@ from workloads.generators.intents import Intent, Intents
 from workloads.generators.keys import KeyCycle
 from workloads.generators.pace import Pace
 
-__all__ = ["Transactor", "main", "transact"]
-
 _GENERATIONS_MAX: Final = 200
 """Logical clients of one process: a fault that ends each at once goes on for half a minute."""
 _GENERATION_GAP_S: Final = 0.5

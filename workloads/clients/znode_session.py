@@ -35,8 +35,6 @@ from history.journal import EventJournal
 from history.operation import Outcome
 from workloads.generators.znodes import ZnodeF, ZnodeIntent
 
-__all__ = ["Ended", "ZnodeSession", "data_of", "end_of"]
-
 _READS: Final = frozenset((ZnodeF.READ, ZnodeF.SYNC_READ, ZnodeF.FINAL_READ))
 _REFUSALS: Final = (BadVersionError, NodeExistsError, NoNodeError)
 _GIVEN_UP_TIMEOUTS: Final = 3.0

@@ -8,8 +8,6 @@ not read completely goes to the end of the queue, and a quick read leaves its ti
 from collections import deque
 from collections.abc import Sequence
 
-__all__ = ["Agenda"]
-
 
 class Agenda:
     """The reads to do. Times in ns of any one clock."""

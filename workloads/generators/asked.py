@@ -10,8 +10,6 @@ controller that does not answer is forgotten: whoever is asked next knows anothe
 from collections.abc import Callable
 from typing import Final, Generic, TypeVar
 
-__all__ = ["Asked"]
-
 _NOT_CONTROLLER: Final = "NOT_CONTROLLER"
 _SILENT: Final = frozenset({"NETWORK_EXCEPTION", "REQUEST_TIMED_OUT"})
 B = TypeVar("B")

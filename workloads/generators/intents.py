@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import numpy as np
 
-__all__ = ["Intent", "Intents"]
-
 
 class Intent(StrEnum):
     """The end that a producer intends for a transaction."""

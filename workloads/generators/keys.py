@@ -5,8 +5,6 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["KeyCycle", "by_key"]
-
 
 class KeyCycle:
     """Goes through the keys again and again, each time in a new order.

@@ -9,8 +9,6 @@ was away for a minute is not drowned in that minute's records when it returns.
 from dataclasses import dataclass
 from typing import Final
 
-__all__ = ["Pace"]
-
 _SECOND_NS: Final = 1_000_000_000
 
 

@@ -23,8 +23,6 @@ from numpy.random import Generator
 
 from history.operation import Outcome
 
-__all__ = ["LOOK_S", "MetadataF", "TopicLives", "TopicWrite"]
-
 LOOK_S: Final = 5.0
 """The time between two looks at the topics that there are."""
 _PREFIX: Final = "m-"

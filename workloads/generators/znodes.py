@@ -12,8 +12,6 @@ from typing import Final
 
 from numpy.random import Generator
 
-__all__ = ["ZnodeDraws", "ZnodeF", "ZnodeIntent", "znode_keys"]
-
 _NAMED_SHARE: Final = 0.5
 """The share of deletes that name the version to delete."""
 _BATCH: Final = 1024

@@ -7,8 +7,6 @@ from clusters.node_port.effects import Node
 from clusters.reference.simulated.cluster import CLIENTS_FROM, HARNESS_FROM, SimulatedCluster
 from clusters.simulation.host import ProcessState, SimulatedHost
 
-__all__ = ["Client", "Clients"]
-
 _STEP_NS: Final = 10_000_000
 
 

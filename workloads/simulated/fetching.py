@@ -9,8 +9,6 @@ from clusters.reference.nodes.errors import Error
 from clusters.reference.nodes.messages.data import FetchRequest, FetchResponse
 from workloads.simulated.routes import Correlations, Routes
 
-__all__ = ["ClientFetches", "Fetched"]
-
 _MS: Final = 1_000_000
 _WAIT_NS: Final = 100 * _MS
 _TIMEOUT_NS: Final = 6_000 * _MS

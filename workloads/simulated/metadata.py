@@ -36,8 +36,6 @@ from workloads.metadata_spec import MetadataSpec
 from workloads.simulated.clients import Clients
 from workloads.simulated.metadata_writer import SimulatedWriter
 
-__all__ = ["SimulatedMetadata", "SimulatedMetadataReader", "build"]
-
 _CLIENT: Final = "metadata-0"
 _TOPIC: Final = 2
 _SILENT: Final = "REQUEST_TIMED_OUT"

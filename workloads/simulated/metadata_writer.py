@@ -37,8 +37,6 @@ from workloads.generators.asked import Asked
 from workloads.generators.topic_lives import LOOK_S, MetadataF, TopicLives, TopicWrite
 from workloads.simulated.routes import hosts_of
 
-__all__ = ["SimulatedWriter", "told"]
-
 _TOPIC: Final = 2
 _LOOK_NS: Final = int(LOOK_S * S)
 _LOOK_TIMEOUT_NS: Final = 2 * S

@@ -4,8 +4,6 @@ from array import array
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Self
 
-__all__ = ["Payload"]
-
 if TYPE_CHECKING:
     _Values = array[int]
 else:

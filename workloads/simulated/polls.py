@@ -15,8 +15,6 @@ from history.poll_recorder import PollRecorder
 from history.segment_format import NO_KEY, ROW, SLOT, UNKNOWN_OFFSET
 from workloads.simulated.runs import runs
 
-__all__ = ["CountedPolls", "Polls", "RecordedPolls", "Returned"]
-
 _ROWS: Final = 1 << 14
 """Records that are written together."""
 _CALLS: Final = 1 << 10

@@ -10,9 +10,9 @@ from itertools import chain
 from pathlib import Path
 from typing import Final, TypeVar
 
-from clusters.kafka_port import TopicSpec, keys_of
 from clusters.reference.nodes.configuration import MS, S
 from clusters.reference.simulated.cluster import SimulatedCluster
+from clusters.topic_spec import TopicSpec, keys_of
 from history.counts import Counts
 from history.failure import HarnessError
 from history.manifest import Promises
@@ -22,11 +22,9 @@ from workloads.kind import SimulatedSetup
 from workloads.produce_poll_spec import Consume, ProducePollSpec
 from workloads.simulated.clients import Clients
 from workloads.simulated.polls import CountedPolls, Polls, RecordedPolls
-from workloads.simulated.producer import ProducerPlan, SimulatedProducer
+from workloads.simulated.producer import SimulatedProducer
 from workloads.simulated.readers import ConsumerPlan, SimulatedConsumer, SimulatedReader
-from workloads.simulated.sends import CountedSends, RecordedSends, Sends
-
-__all__ = ["Recorders", "SimulatedProducePoll", "build", "counted", "recorded"]
+from workloads.simulated.sends import CountedSends, ProducerPlan, RecordedSends, Sends
 
 T = TypeVar("T")
 

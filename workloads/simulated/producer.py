@@ -30,8 +30,6 @@ from workloads.simulated.payload import Payload
 from workloads.simulated.routes import Correlations, Routes
 from workloads.simulated.sends import BatchEnd, Lane, ProducerPlan, Sends
 
-__all__ = ["ProducerPlan", "SimulatedProducer"]
-
 _MS: Final = 1_000_000
 _TICK_NS: Final = 50 * _MS
 """The time for which it gathers. A real producer waits 5 ms: a tenth of the events is worth ten

@@ -30,8 +30,6 @@ from workloads.simulated.fetching import ClientFetches, Fetched
 from workloads.simulated.polls import Polls, Returned
 from workloads.simulated.routes import Correlations, Routes
 
-__all__ = ["ConsumerPlan", "SimulatedConsumer", "SimulatedReader"]
-
 _POLL_NS: Final = 100_000_000
 _LOOK_BACK_MAX: Final = 10_000
 """Records of all keys together."""

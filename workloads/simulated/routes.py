@@ -11,8 +11,6 @@ from clusters.node_port.effects import SEND, Effects
 from clusters.node_port.storage import PartitionKey
 from clusters.reference.nodes.messages.client import MetadataRequest, MetadataResponse
 
-__all__ = ["Correlations", "Routes", "hosts_of"]
-
 _MS: Final = 1_000_000
 _RETRY_NS: Final = 100 * _MS
 _TIMEOUT_NS: Final = 3_000 * _MS

@@ -3,8 +3,6 @@
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["runs"]
-
 
 def runs(firsts: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return runs of consecutive numbers, run behind run: `counts` from each of `firsts` on."""

@@ -17,8 +17,6 @@ from history.segment_format import PROCESS_SHIFT
 from history.send_recorder import SendRecorder
 from workloads.simulated.runs import runs
 
-__all__ = ["BatchEnd", "CountedSends", "Lane", "ProducerPlan", "RecordedSends", "Sends"]
-
 _MS: Final = 1_000_000
 
 

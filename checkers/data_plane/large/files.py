@@ -23,8 +23,6 @@ from checkers.runner.table_pieces import Stretch, outline, some_keys_in, verify
 from checkers.runner.tables import SealedFile
 from checkers.setting import Setting
 
-__all__ = ["KEY_ROWS_MAX", "Limits", "large_file_findings", "large_keys_of"]
-
 KEY_ROWS_MAX: Final = 1 << 20
 """Rows of a key that is judged as a whole: some 135 bytes each in a task."""
 

@@ -9,8 +9,6 @@ from typing import Any
 
 from checkers.runner.tasks import TaskResult, TaskSession, exchanged, run_tasks
 
-__all__ = ["Dealt", "Jobs"]
-
 Dealt = tuple[Any, Sequence[tuple[int, Any]]]
 """The answer of a task, and contents by the number of what is judged together."""
 

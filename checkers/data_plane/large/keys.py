@@ -44,8 +44,6 @@ from checkers.rows import joined
 from checkers.runner.tasks import TaskResult as TaskAnswer
 from checkers.setting import Setting
 
-__all__ = ["LargeKey", "large_key_rows", "surveys_wanted"]
-
 Result = TypeVar("Result")
 
 

@@ -16,16 +16,6 @@ from checkers.data_plane.surroundings import KeyContext, Spans, furthest, spans_
 from checkers.membership import is_among
 from checkers.rows import UNKNOWN_OFFSET, Rows, joined
 
-__all__ = [
-    "KeyPlan",
-    "KeySegment",
-    "carried_into",
-    "disorder_of",
-    "happened_among",
-    "planned",
-    "shared_values",
-]
-
 _OFFSET_MAX = np.iinfo(np.int64).max
 
 

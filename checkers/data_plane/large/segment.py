@@ -44,17 +44,6 @@ from checkers.data_plane.surroundings import KeyContext, Spans
 from checkers.rows import UNKNOWN_OFFSET, Rows, joined, split
 from checkers.setting import Setting
 
-__all__ = [
-    "PieceRows",
-    "SegmentRows",
-    "log_of_shared",
-    "segment_log",
-    "segment_rows",
-    "shares",
-    "value_ranges",
-    "without_values",
-]
-
 _RANGES_MAX: Final = 4096
 _MIXING: Final = np.uint64(0x9E3779B97F4A7C15)
 """An odd number that spreads neighbours over all buckets (Fibonacci hashing; Knuth, TAOCP 6.4)."""

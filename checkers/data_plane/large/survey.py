@@ -33,8 +33,6 @@ from checkers.data_plane.surroundings import (
 from checkers.rows import INFO, OK, UNKNOWN_OFFSET, Rows, joined, split
 from checkers.setting import Setting
 
-__all__ = ["Blocks", "Grain", "PieceSurvey", "read_homes", "send_homes", "survey"]
-
 _ROW_BITS: Final = 40
 """A key has at most 2 ** 40 rows."""
 

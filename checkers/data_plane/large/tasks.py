@@ -36,18 +36,6 @@ from checkers.runner.table_pieces import Stretch, stretch_rows
 from checkers.runner.tables import SealedFile
 from checkers.setting import Setting
 
-__all__ = [
-    "JudgeSegment",
-    "JudgeSegmentAgain",
-    "JudgeShared",
-    "KeyPiece",
-    "Positions",
-    "ReturnedValues",
-    "SegmentAnswer",
-    "SegmentSource",
-    "SurveyPiece",
-]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyPiece:

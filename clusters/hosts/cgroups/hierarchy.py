@@ -14,8 +14,6 @@ from typing import Final
 
 from history.failure import HarnessError
 
-__all__ = ["CONTROLLERS", "Parent", "mounts_of", "parents"]
-
 CONTROLLERS: Final = ("cpu", "memory")
 _ROOT: Final = PurePosixPath("/")
 

@@ -14,8 +14,6 @@ from typing import Final, Protocol
 
 from history.failure import HarnessError
 
-__all__ = ["Cpu", "Memory", "cpu_of", "lift_bounds", "memory_of"]
-
 _PERIOD_US: Final = 100_000
 _QUOTA_MIN_US: Final = 1000
 """The kernel takes no less."""

@@ -17,8 +17,6 @@ from clusters.hosts.ledger import Ledger
 from clusters.hosts.undo import RemoveGroup
 from history.failure import HarnessError
 
-__all__ = ["NodeGroup", "make_group"]
-
 _EFFECT_TIMEOUT_S: Final = 15.0
 _POLL_S: Final = 0.02
 _MIB: Final = 1 << 20

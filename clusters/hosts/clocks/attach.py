@@ -18,8 +18,6 @@ from typing import Final
 
 from history.failure import HarnessError
 
-__all__ = ["ClockReading", "jvm_clock", "socket_left_by"]
-
 _COMMAND: Final = b"1\0jcmd\0VM.uptime -date\0\0\0"
 _STAMP: Final = re.compile(rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}[+-]\d{4}")
 _POLL_S: Final = 0.005

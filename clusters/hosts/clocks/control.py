@@ -11,8 +11,6 @@ from typing import Final
 
 from clusters.abilities import Skew
 
-__all__ = ["RIGHT", "make_control", "set_control"]
-
 RIGHT: Final = Skew()
 _NUMBER: Final = struct.Struct("=q")
 _SLOT: Final = struct.Struct("=5q")

@@ -16,8 +16,6 @@ from clusters.hosts import preloading
 from clusters.hosts.clocks.control import make_control, set_control
 from history.failure import HarnessError
 
-__all__ = ["build", "clock_library", "clock_trial"]
-
 _SOURCE: Final = Path(__file__).with_name("wrong_clock.c")
 _JUMP_S: Final = -3600.0
 _TIMEOUT_S: Final = 20.0

@@ -18,8 +18,6 @@ from clusters.hosts.clocks.library import clock_library
 from history.clock import ClockSkew
 from history.failure import HarnessError
 
-__all__ = ["NodeClock"]
-
 _EFFECT_TIMEOUT_S: Final = 15.0
 _POLL_S: Final = 0.037
 """The wait between looks, no divisor of a strobe's usual period: looks must see both sides."""

@@ -14,8 +14,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-__all__ = ["freeze", "is_frozen", "shut_down", "sync_all", "sync_head", "thaw"]
-
 _FS_IOC_SHUTDOWN: Final = 0x8004587D
 _NO_LOG_FLUSH: Final = 2
 _FIFREEZE: Final = 0xC0045877

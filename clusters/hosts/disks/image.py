@@ -25,8 +25,6 @@ from clusters.hosts.tools import tool, tool_missing
 from clusters.hosts.undo import Unmount
 from history.failure import HarnessError
 
-__all__ = ["SIZE_BYTES", "ImageDisk", "device_of", "missing", "tear", "why_no_disks"]
-
 SIZE_BYTES: Final = 4 << 30
 """The size of an image: more than a run writes. It is sparse, and takes what is written to it."""
 _OPTIONS: Final = "noatime,errors=remount-ro"

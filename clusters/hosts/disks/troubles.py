@@ -25,8 +25,6 @@ from clusters.hosts.disks.image import ImageDisk, device_of
 from clusters.port import DiskTrouble
 from history.failure import HarnessError
 
-__all__ = ["TroubledDisk"]
-
 _FILLER: Final = "filler"
 _BLOCK_BYTES: Final = 4096
 _GOING_ON_S: Final = 0.02

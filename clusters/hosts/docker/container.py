@@ -28,8 +28,6 @@ from clusters.hosts.process import await_state, process_state, process_usage
 from clusters.port import NodeState
 from history.failure import HarnessError
 
-__all__ = ["ContainerProcess", "exit_code_of", "memory_limit_bytes"]
-
 _EFFECT_TIMEOUT_S: Final = 10.0
 _POLL_S: Final = 0.01
 _FATAL: Final = (SIGKILL, SIGABRT, SIGSEGV, SIGBUS, SIGILL)

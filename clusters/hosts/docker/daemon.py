@@ -16,8 +16,6 @@ from typing import IO, Any, Final, Self
 
 from history.failure import HarnessError
 
-__all__ = ["ContainerSpec", "ContainerState", "Daemon", "NetworkSpec", "connected"]
-
 _ANSWER_TIMEOUT_S: Final = 60
 """A container starts within a second; ten times that on a machine with much else to do."""
 # Above the range from which this machine takes ports for nodes: a connection that a node opens

@@ -30,8 +30,6 @@ from clusters.port import NodeName, NodeState
 from clusters.provision.cache import Progress
 from history.failure import HarnessError
 
-__all__ = ["ContainerPlace", "DockerHost", "why_no_containers"]
-
 _INTERFACE: Final = "eth0"
 """Docker's name for it in every container."""
 

@@ -24,15 +24,6 @@ from clusters.provision.cache import Progress, cache_dir, kept
 from clusters.provision.fingerprints import Fingerprint, fingerprint_of, is_unchanged
 from history.failure import HarnessError, UsageError
 
-__all__ = [
-    "BASE",
-    "ImageRecipe",
-    "base_archive",
-    "image_named",
-    "missing_to_make_base",
-    "release_in",
-]
-
 _REPOSITORY: Final = "fencepost-base"
 _ARCHIVE: Final = "root.tar"
 _INDEX: Final = "image.json"

@@ -19,8 +19,6 @@ from clusters.hosts.power.afterwards import lose_power, settle
 from clusters.hosts.power.library import follow_library
 from history.failure import HarnessError
 
-__all__ = ["DirectoryFollower", "environment", "power_trial"]
-
 _SCRIPT: Final = Path(afterwards.__file__)
 _FOLLOWER: Final = "followed"
 _TIMEOUT_S: Final = 20.0

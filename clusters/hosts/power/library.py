@@ -9,8 +9,6 @@ from typing import Final
 
 from clusters.hosts import preloading
 
-__all__ = ["build", "follow_library"]
-
 _SOURCE: Final = Path(__file__).with_name("follow.c")
 
 

@@ -16,8 +16,6 @@ from clusters.provision.fingerprints import listing_digest
 from clusters.provision.java import JAVA_MAJOR_MIN
 from history.failure import UsageError
 
-__all__ = ["COPY", "carry", "far_java", "home_of", "refuse_other_processor", "translated"]
-
 COPY: Final = "copy"
 """The value of a machine's `java` that has the harness's own copied there."""
 

@@ -24,8 +24,6 @@ from history.failure import HarnessError, UsageError
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
-__all__ = ["CommandResult", "SshConnection"]
-
 _CONNECT_TIMEOUT_S: Final = 15.0
 _KEEPALIVE_S: Final = 5
 _TRANSFER_TIMEOUT_S: Final = 300.0

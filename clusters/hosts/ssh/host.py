@@ -39,8 +39,6 @@ from clusters.port import NodeName
 from clusters.provision.cache import Progress
 from history.failure import HarnessError, UsageError
 
-__all__ = ["Luggage", "SshHost", "SshPlace", "examine_machine"]
-
 _CLOCK_OFFSET_MS_MAX: Final = 100
 """The checks allow for a wall clock that is so far off, and little more."""
 _TUNNEL: Final = "clusters.hosts.ssh.tunnel"

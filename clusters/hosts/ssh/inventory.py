@@ -8,8 +8,6 @@ from typing import Any, Final
 from clusters.port import NodeName
 from history.failure import SpecError, UsageError
 
-__all__ = ["SSH_PORT", "Inventory", "Machine", "assign", "parse_inventory"]
-
 SSH_PORT: Final = 22
 _PORT_MAX: Final = 65535
 _MACHINE_KEYS: Final = (

@@ -16,8 +16,6 @@ from clusters.hosts.warden_client import WardenClient
 from clusters.port import NodeState
 from history.failure import HarnessError, UsageError
 
-__all__ = ["RemoteWarden", "Way"]
-
 _AGENT: Final = Path(agent.__file__)
 _SERVER: Final = Path(__file__).parent.with_name("warden_server.py")
 _PYTHON_MIN: Final = (3, 9)

@@ -14,18 +14,6 @@ from typing import Any, Final, Protocol, TypeVar
 
 from clusters.protocol.entities import Values
 
-__all__ = [
-    "Api",
-    "Asked",
-    "Door",
-    "KnownTopics",
-    "Labels",
-    "Traffic",
-    "grouped",
-    "ms_of",
-    "ns_of",
-]
-
 _NS_OF_MS: Final = 1_000_000
 
 

@@ -15,8 +15,6 @@ from clusters.protocol.entities import Unreadable
 from clusters.protocol.record_batches import BatchHeader as Header
 from clusters.protocol.record_batches import Stop, batch_at
 
-__all__ = ["batches_in", "encoded", "placed", "produced"]
-
 _OFFSET: Final = struct.Struct(">q")
 _LENGTH: Final = slice(8, 12)
 _EPOCH: Final = struct.Struct(">i")

@@ -29,18 +29,6 @@ from clusters.reference.nodes.messages.control import (
 )
 from clusters.reference.nodes.states import BrokerState
 
-__all__ = [
-    "BROKER_APIS",
-    "DIALECT",
-    "DialectRequest",
-    "DialectResponse",
-    "address_of",
-    "request_fields",
-    "request_in",
-    "response_fields",
-    "response_in",
-]
-
 _LOWEST: Final = 2
 _EPOCHS_FROM: Final = 3
 """AlterPartition: the epochs of ISR members (KIP-903)."""

@@ -37,14 +37,6 @@ from clusters.reference.nodes.messages.client import (
 )
 from clusters.reference.nodes.messages.data import FetchRequest
 
-__all__ = [
-    "API_VERSIONS",
-    "API_VERSIONS_KNOWN",
-    "CLIENT_APIS",
-    "asking_versions",
-    "versions_offered",
-]
-
 API_VERSIONS: Final = 18
 API_VERSIONS_KNOWN: Final = (0, 3)
 

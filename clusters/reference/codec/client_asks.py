@@ -17,8 +17,6 @@ from clusters.reference.nodes.messages.client import (
     PartitionMetadata,
 )
 
-__all__ = ["DEFAULT_CONFIG", "configs_answered", "configs_ask", "metadata_answered", "metadata_ask"]
-
 DEFAULT_CONFIG: Final = 5
 """The source (`config_source`) of a setting that has its default."""
 

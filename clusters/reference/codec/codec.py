@@ -47,8 +47,6 @@ from clusters.reference.nodes.messages.client import ApiVersionsResponse
 from clusters.reference.nodes.messages.data import FetchRequest, ProduceRequest
 from clusters.reference.traffic import traffic_by_kind
 
-__all__ = ["Codec", "Incoming", "Outgoing", "correlation_of", "kraft_apis"]
-
 _HEADER: Final = struct.Struct(">hhih")
 _RESPONSE_HEADER: Final = struct.Struct(">i")
 _LENGTH: Final = struct.Struct(">i")

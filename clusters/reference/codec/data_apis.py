@@ -39,8 +39,6 @@ from clusters.reference.nodes.messages.data import (
     ProduceResponse,
 )
 
-__all__ = ["DATA_APIS", "fetch_versions"]
-
 _CLIENTS: Final = (Door.BROKER,)
 _IDENTIFIERS_FROM: Final = 13
 """Fetch: topics by id."""

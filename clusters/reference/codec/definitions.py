@@ -4,8 +4,6 @@ from typing import Any
 
 from clusters.protocol.message_definitions import Field, Message, VersionRange
 
-__all__ = ["always", "field", "message", "since"]
-
 _FOREVER = 32767
 _NEVER = VersionRange(first=0, last=-1)
 always = VersionRange(first=0, last=_FOREVER)

@@ -18,17 +18,6 @@ from clusters.protocol.message_definitions import Field, Message
 from clusters.protocol.message_encoder import encoder_of
 from clusters.reference.codec.definitions import always, field, message, since
 
-__all__ = [
-    "HEARTBEAT",
-    "HEARTBEAT_WITH_LOWEST",
-    "REGISTRATION",
-    "decoded_request",
-    "decoded_response",
-    "encoded_request",
-    "encoded_response",
-    "is_dialect",
-]
-
 REGISTRATION: Final = (57, 0)
 """Key and version."""
 HEARTBEAT: Final = (58, 0)

@@ -16,8 +16,6 @@ from clusters.protocol.entities import Values
 from clusters.reference.codec.api import grouped
 from clusters.reference.nodes.errors import Error
 
-__all__ = ["FetchSessions", "FollowerSession", "OpenFetch"]
-
 _SESSIONS_FROM: Final = 7
 _NO_SESSION: Final = 0
 _FIRST: Final = 0

@@ -5,8 +5,6 @@ from functools import lru_cache
 from typing import Final
 from uuid import UUID
 
-__all__ = ["METADATA_TOPIC", "METADATA_TOPIC_ID", "id_of_text", "id_of_uuid", "text_of", "uuid_of"]
-
 _BYTES: Final = 16
 _TEXT_LENGTH: Final = 22
 METADATA_TOPIC: Final = "__cluster_metadata"

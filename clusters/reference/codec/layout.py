@@ -15,29 +15,6 @@ from clusters.protocol.entities import Values
 from clusters.reference.codec.api import Labels, ms_of, ns_of
 from clusters.reference.codec.identifiers import id_of_uuid, uuid_of
 
-__all__ = [
-    "DURATION",
-    "ERROR",
-    "FLAG",
-    "NAME",
-    "NUMBERS",
-    "PLAIN",
-    "TOPIC_ID",
-    "TOPIC_NAME",
-    "Conversion",
-    "Layout",
-    "Part",
-    "always",
-    "by_topic",
-    "each",
-    "field",
-    "inside",
-    "nullable",
-    "number",
-    "read_only",
-    "write_only",
-]
-
 _Found = dict[str, Any]
 """A message's fields by name."""
 _KEY: Final = ("topic_id", "partition")

@@ -26,15 +26,6 @@ from clusters.reference.codec.record_definitions import MESSAGES
 from clusters.reference.codec.small_batches import entries_in, made_batch
 from clusters.reference.nodes.records import LeaderChangeMessage, MetadataRecord
 
-__all__ = [
-    "SnapshotBytes",
-    "batches_in",
-    "encoded_batch",
-    "encoded_snapshot",
-    "scanned",
-    "snapshot_in",
-]
-
 _LEADER_CHANGE_KEY: Final = bytes((0, 0, 0, 2))
 _HEADER_KEY: Final = bytes((0, 0, 0, 3))
 _FOOTER_KEY: Final = bytes((0, 0, 0, 4))

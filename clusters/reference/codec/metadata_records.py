@@ -29,8 +29,6 @@ from clusters.reference.nodes.records import (
     UnregisterBrokerRecord,
 )
 
-__all__ = ["encoded", "leader_change", "leader_change_value", "record_in"]
-
 _FRAME_VERSION: Final = b"\x01"
 _LEADER_UNCHANGED: Final = -2
 _RECOVERY_UNCHANGED: Final = -1

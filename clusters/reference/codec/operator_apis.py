@@ -37,8 +37,6 @@ from clusters.reference.nodes.messages.control import (
     NewPartitions,
 )
 
-__all__ = ["OPERATOR_APIS"]
-
 _BOTH: Final = (Door.BROKER, Door.CONTROLLER)
 _TIMEOUT: Final = always(timeout=30_000)
 """In ms; the core has none."""

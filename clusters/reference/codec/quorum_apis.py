@@ -43,8 +43,6 @@ from clusters.reference.nodes.messages.quorum import (
     VoteResponse,
 )
 
-__all__ = ["quorum_apis"]
-
 _BYTES_MAX: Final = 1 << 26
 _FETCH_VERSION: Final = 13
 """The first one with ids of topics."""

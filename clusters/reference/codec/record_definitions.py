@@ -10,8 +10,6 @@ from clusters.protocol.message_definitions import Message
 from clusters.protocol.metadata_records import Definitions
 from clusters.reference.codec.definitions import field, message, since
 
-__all__ = ["MESSAGES", "VERSIONS", "definitions"]
-
 MESSAGES: Final[tuple[Message, ...]] = (
     message(
         "RegisterBrokerRecord",

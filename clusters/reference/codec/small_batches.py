@@ -18,8 +18,6 @@ from clusters.protocol.record_batches import (
 from clusters.protocol.record_encoding import encoded_record
 from clusters.protocol.varints import VarintError, read_signed
 
-__all__ = ["CommitRecords", "Entry", "entries_in", "made_batch"]
-
 Entry = tuple[bytes | None, bytes | None]
 """Key and value of a record."""
 

@@ -34,8 +34,6 @@ from clusters.reference.nodes.messages.control import (
     UpdateFeaturesResponse,
 )
 
-__all__ = ["WRITE_APIS"]
-
 _BOTH: Final = (Door.BROKER, Door.CONTROLLER)
 _SET: Final = 0
 _DELETE: Final = 1

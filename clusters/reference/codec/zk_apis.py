@@ -29,8 +29,6 @@ from clusters.reference.zk.messages import (
     MetadataHeartbeatResponse,
 )
 
-__all__ = ["ZK_APIS", "ZK_BROKER_APIS"]
-
 _DOORS: Final = (Door.BROKER,)
 _CONTROLLED_SHUTDOWN: Final = 3
 _OF_BROKERS: Final = (

@@ -22,8 +22,6 @@ from clusters.reference.zk.messages import (
     UpdateMetadataResponse,
 )
 
-__all__ = ["ZK_CONTROLLER_APIS"]
-
 
 def _api(rpc: RpcTable, version: int, *, request: type, response: type, **into: type) -> Api:
     return between_nodes(

@@ -30,23 +30,6 @@ from clusters.node_port.zookeeper import (
 )
 from clusters.protocol.jute import JuteReader
 
-__all__ = [
-    "CLOSE",
-    "PING",
-    "PINGED",
-    "SESSION_PASSWORD",
-    "WATCHED",
-    "Opened",
-    "ReplyHead",
-    "connect_request",
-    "opened",
-    "outcomes",
-    "reply",
-    "request",
-    "set_watches",
-    "watch_event",
-]
-
 WATCHED: Final = -1
 """The xid of a watch that fires."""
 PINGED: Final = -2

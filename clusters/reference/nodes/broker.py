@@ -32,8 +32,6 @@ from clusters.reference.nodes.replicas.replicas import Replicas
 from clusters.reference.nodes.serving.server import Server
 from clusters.reference.nodes.situation import Situation
 
-__all__ = ["BrokerNode", "Handlers", "Registrar", "end"]
-
 _FETCH: Final = data.FetchRequest.kind
 _FETCHED: Final = data.FetchResponse.kind
 _VERSIONS: Final = client.ApiVersionsRequest.kind

@@ -35,8 +35,6 @@ from clusters.reference.nodes.rules import Rules
 from clusters.reference.nodes.serving.groups import CommitCodec
 from clusters.reference.nodes.situation import Situation
 
-__all__ = ["CombinedNode"]
-
 _SELF: Final = -1
 
 

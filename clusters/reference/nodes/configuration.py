@@ -8,8 +8,6 @@ from typing import Final
 
 from clusters.reference.nodes.records import Listener
 
-__all__ = ["MS", "Configuration", "S"]
-
 MS: Final = 1_000_000
 S: Final = 1_000_000_000
 

@@ -21,8 +21,6 @@ from clusters.reference.nodes.quorum.snapshots import SnapshotCodec
 from clusters.reference.nodes.quorum.voter import Voter
 from clusters.reference.nodes.rules import Rules
 
-__all__ = ["OTHERS_FROM", "ControllerNode"]
-
 OTHERS_FROM: Final = 20
 """Below are events, and what voters say to each other."""
 _NOT_FOR_OTHERS: Final = "a controller is one of the voters"

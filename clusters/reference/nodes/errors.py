@@ -4,8 +4,6 @@ from collections.abc import Mapping
 from enum import IntEnum
 from typing import Final
 
-__all__ = ["ERROR_NAMES", "Error"]
-
 
 class Error(IntEnum):
     """Kafka's error codes, those of them that this cluster answers."""

@@ -8,8 +8,6 @@ from typing import Final
 from clusters.node_port.storage import META_PROPERTIES, Contents, MetaProperties
 from clusters.reference.nodes.configuration import Configuration
 
-__all__ = ["unfit"]
-
 _MODE: Final = "enabled"
 
 

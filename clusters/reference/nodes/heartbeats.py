@@ -10,8 +10,6 @@ from typing import Final
 from clusters.node_port.alarm import Alarm
 from clusters.reference.nodes.configuration import MS, Configuration
 
-__all__ = ["Cadence"]
-
 _APART_NS: Final = 10 * MS
 """The least time between two acknowledgements."""
 _EAGER_MIN_NS: Final = 20 * MS

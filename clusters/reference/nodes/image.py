@@ -28,8 +28,6 @@ from clusters.reference.nodes.records import (
     UnregisterBrokerRecord,
 )
 
-__all__ = ["MetadataImage", "PartitionImage", "Registration", "changed"]
-
 _TOPIC_RESOURCE: Final = 2
 
 

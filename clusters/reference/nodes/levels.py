@@ -2,14 +2,6 @@
 
 from typing import Final
 
-__all__ = [
-    "KAFKA_LEVELS",
-    "LEVEL_EPOCHS",
-    "LEVEL_REGISTRATION",
-    "LEVEL_VISIBILITY",
-    "METADATA_VERSION",
-]
-
 METADATA_VERSION: Final = "metadata.version"
 """The feature."""
 

@@ -23,8 +23,6 @@ from clusters.reference.nodes.messages.control import (
 from clusters.reference.nodes.situation import Situation
 from clusters.reference.nodes.states import BrokerState
 
-__all__ = ["LifeCycle", "LifeCyclePort"]
-
 _FOR_EVER: Final = 1 << 62
 
 

@@ -34,8 +34,6 @@ from clusters.reference.nodes.serving.visibility import Visibility
 from clusters.reference.nodes.situation import Situation
 from clusters.reference.nodes.states import BrokerState
 
-__all__ = ["QuorumRegistrar", "quorum_broker"]
-
 _OF_QUORUM: Final = (quorum.MetadataFetchResponse.kind, quorum.FetchSnapshotResponse.kind)
 _SELF: Final = -1
 """The source of what the observer is handed: it needs none."""

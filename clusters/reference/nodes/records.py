@@ -6,23 +6,6 @@ Ids of topics and of incarnations are integers of 128 bits, directories have non
 
 from dataclasses import dataclass
 
-__all__ = [
-    "BrokerRegistrationChangeRecord",
-    "ConfigRecord",
-    "FeatureLevelRecord",
-    "LeaderChangeMessage",
-    "Listener",
-    "MetadataRecord",
-    "NoOpRecord",
-    "PartitionChangeRecord",
-    "PartitionRecord",
-    "ProducerIdsRecord",
-    "RegisterBrokerRecord",
-    "RemoveTopicRecord",
-    "TopicRecord",
-    "UnregisterBrokerRecord",
-]
-
 Listener = tuple[str, str, int, int]
 """(name, host, port, security protocol)."""
 

@@ -9,8 +9,6 @@ stands at its field, and `RULES` has it as values.
 from dataclasses import dataclass, field, fields
 from typing import Any, Final, Self
 
-__all__ = ["RULES", "ProtocolRule", "Rules", "protocol_rule"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProtocolRule:

@@ -5,8 +5,6 @@ from clusters.reference.nodes.configuration import Configuration
 from clusters.reference.nodes.image import MetadataImage, Registration
 from clusters.reference.nodes.rules import Rules
 
-__all__ = ["Situation"]
-
 
 class Situation:
     """The situation of a broker. Its life cycle sets the epoch, its replay the image."""

@@ -2,8 +2,6 @@
 
 from enum import IntEnum
 
-__all__ = ["BrokerState"]
-
 
 class BrokerState(IntEnum):
     """The states of a broker's life. There is no 5."""

@@ -19,8 +19,6 @@ from clusters.node_port.storage import PartitionKey
 from clusters.reference.oracle.decided import Problem
 from clusters.reference.oracle.znodes import ZnodeDecisions
 
-__all__ = ["Contact"]
-
 _SLACK_NS: Final = 300_000_000
 """Ticks, a drifting clock, and a step that was under way."""
 _CONTROLLER_SLACK_NS: Final = 3_000_000_000

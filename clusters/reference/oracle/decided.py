@@ -26,8 +26,6 @@ from clusters.reference.nodes.records import (
 )
 from clusters.reference.oracle.finding import Nodes
 
-__all__ = ["Decided", "DecidedBroker", "Decisions", "Led", "Problem"]
-
 Problem = tuple[str, str]
 """(anomaly, words)."""
 

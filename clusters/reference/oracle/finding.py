@@ -6,8 +6,6 @@ from typing import Protocol
 
 from clusters.node_port.storage import Batch, MetadataBatch, PartitionKey
 
-__all__ = ["Finding", "Nodes"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:

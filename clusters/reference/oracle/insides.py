@@ -7,8 +7,6 @@ from clusters.node_port.storage import METADATA, Batch, LogName, MetadataBatch, 
 from clusters.reference.oracle.finding import Nodes
 from clusters.simulation.host import SimulatedHost
 
-__all__ = ["Insides", "ZkInsides"]
-
 
 class Insides(Nodes):
     """Over the hosts of a world, by their numbers. Logs are read where they lie, on the disks."""

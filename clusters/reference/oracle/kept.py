@@ -22,8 +22,6 @@ from clusters.reference.nodes.messages.control import AlterPartitionRequest
 from clusters.reference.oracle.decided import Decisions, Led, Problem
 from clusters.reference.oracle.finding import Nodes
 
-__all__ = ["Kept"]
-
 
 @dataclass(slots=True)
 class _Log:

@@ -23,8 +23,6 @@ from clusters.reference.nodes.states import BrokerState
 from clusters.reference.oracle.decided import Decided, DecidedBroker, Led, Problem
 from clusters.reference.oracle.finding import Nodes
 
-__all__ = ["Leases"]
-
 _SLACK_NS: Final = 200_000_000
 """Ticks, a drifting clock, and a step that was under way."""
 _AMBIGUOUS: Final = -2

@@ -18,8 +18,6 @@ from clusters.reference.oracle.kept import Kept
 from clusters.reference.oracle.leases import Leases
 from clusters.reference.oracle.shown import Shown
 
-__all__ = ["DELIVERED", "SENT", "Oracle"]
-
 _REGISTER: Final = control.BrokerRegistrationRequest.kind
 _REGISTERED: Final = control.BrokerRegistrationResponse.kind
 _HEARTBEAT: Final = control.BrokerHeartbeatRequest.kind

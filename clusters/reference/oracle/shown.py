@@ -12,8 +12,6 @@ from clusters.reference.nodes.levels import LEVEL_VISIBILITY
 from clusters.reference.oracle.decided import Decided, Problem
 from clusters.reference.oracle.finding import Nodes
 
-__all__ = ["Shown"]
-
 
 @dataclass(slots=True)
 class Shown:

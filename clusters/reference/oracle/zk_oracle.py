@@ -18,8 +18,6 @@ from clusters.reference.oracle.kept import Kept
 from clusters.reference.oracle.znodes import ZnodeDecisions
 from clusters.reference.zk import messages as zk
 
-__all__ = ["ZK_DELIVERED", "ZK_SENT", "ZkOracle"]
-
 _HEARTBEAT: Final = zk.MetadataHeartbeatRequest.kind
 _HEARTBEAT_ANSWER: Final = zk.MetadataHeartbeatResponse.kind
 _CHANGE: Final = zk.IsrChangeRequest.kind

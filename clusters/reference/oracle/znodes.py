@@ -18,8 +18,6 @@ from typing import Any, Final
 from clusters.node_port.storage import PartitionKey
 from clusters.reference.oracle.decided import DecidedBroker, Decisions, Led, Problem
 
-__all__ = ["ZnodeDecisions"]
-
 _NO_LEADER: Final = -1
 _LEGACY: Final = 4
 _IDS: Final = "/brokers/ids/"

@@ -59,8 +59,6 @@ from clusters.reference.shell.small_files import (
 )
 from history.failure import HarnessError
 
-__all__ = ["DataDirectories"]
-
 _METADATA_DIRECTORY: Final = f"{METADATA_TOPIC}-0"
 _PARTITION: Final = re.compile(r"(.+)-(\d+)(\.[\w-]{22}-stray)?")
 _CHECKPOINT_SUFFIX: Final = ".checkpoint"

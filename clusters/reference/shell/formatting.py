@@ -16,8 +16,6 @@ from clusters.reference.shell.node_settings import ProcessSettings
 from clusters.reference.shell.small_files import META_NAME, meta_in, meta_text
 from history.failure import HarnessError
 
-__all__ = ["Directory", "directories_of", "format_directory", "looked_at", "new_id"]
-
 _ID_BITS: Final = 128
 
 

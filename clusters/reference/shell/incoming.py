@@ -16,8 +16,6 @@ from clusters.protocol.framing import FrameBuffer, FrameError
 from clusters.reference.codec.api import Door
 from clusters.reference.codec.codec import Codec, Incoming
 
-__all__ = ["Connections"]
-
 _OPEN_MAX: Final = 1000
 """Requests of one connection without an answer; then it is not read on."""
 

@@ -13,8 +13,6 @@ from typing import Any, Final
 from clusters.protocol.record_batches import BatchScan, scan_batches
 from clusters.reference.shell.small_files import LEADER_EPOCHS_NAME, leader_epochs_text
 
-__all__ = ["LogFile"]
-
 Scanned = Callable[[bytes, BatchScan], Iterable[tuple[Any, int]]]
 """(data, its scan) to (batch, where it ends) of each."""
 

@@ -9,8 +9,6 @@ from clusters.reference.nodes.configuration import Configuration
 from clusters.reference.nodes.rules import Rules
 from clusters.reference.shell.property_values import Address
 
-__all__ = ["HOSTS", "KEPT", "ProcessSettings"]
-
 HOSTS: Final = "fencepost.hosts.file"
 KEPT: Final = "fencepost.metadata.kept.dir"
 

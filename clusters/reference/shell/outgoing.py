@@ -22,8 +22,6 @@ from clusters.reference.codec.api import Traffic
 from clusters.reference.codec.codec import Codec, correlation_of
 from clusters.reference.codec.fetch_sessions import FollowerSession
 
-__all__ = ["OutgoingConnections", "OutgoingPort"]
-
 _CONNECT_S_MAX: Final = 10.0
 _VERSIONS: Final = 0
 """The correlation id of ApiVersions, before all others of a connection."""

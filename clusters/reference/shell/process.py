@@ -71,8 +71,6 @@ if TYPE_CHECKING:
     from clusters.reference.nodes.combined import CombinedNode
     from clusters.reference.nodes.controller import ControllerNode
 
-__all__ = ["run"]
-
 _Handle = Callable[[int, int, int, Any, Effects], None]
 
 _INCARNATION_BITS: Final = 128

@@ -11,8 +11,6 @@ from typing import Any, Final
 from clusters.node_port import notes
 from clusters.reference.nodes.states import BrokerState
 
-__all__ = ["said_of", "say"]
-
 _SAID: Final = frozenset(
     (
         notes.ACTIVE,

@@ -37,14 +37,6 @@ from clusters.reference.shell.small_files import properties_in
 from clusters.reference.shell.zk_properties import CONNECT
 from history.failure import UsageError
 
-__all__ = [
-    "KNOWN",
-    "LEVEL",
-    "number_fields",
-    "parsed",
-    "read_properties",
-]
-
 LEVEL: Final = "fencepost.metadata.version"
 
 _BROKER: Final = "broker"

@@ -10,26 +10,6 @@ from clusters.reference.nodes.records import Listener
 from clusters.reference.nodes.rules import Rules
 from history.failure import UsageError
 
-__all__ = [
-    "ID_MAX",
-    "PORT_MAX",
-    "RULES_OFF",
-    "RULES_ON",
-    "SEED",
-    "SHARED_NUMBERS",
-    "Address",
-    "Number",
-    "advertised",
-    "by_own_name",
-    "listeners",
-    "number",
-    "numbers",
-    "one_of",
-    "refuse",
-    "required",
-    "rules_kept",
-]
-
 Address = tuple[str, int]
 """Host and port."""
 

@@ -10,25 +10,6 @@ from typing import Final
 from clusters.node_port.storage import MetaProperties, QuorumState
 from clusters.reference.codec.identifiers import id_of_text, text_of
 
-__all__ = [
-    "CLEAN_STOP_NAME",
-    "HIGH_WATERMARKS_NAME",
-    "LEADER_EPOCHS_NAME",
-    "META_NAME",
-    "PARTITION_NAME",
-    "QUORUM_STATE_NAME",
-    "leader_epochs_text",
-    "meta_in",
-    "meta_text",
-    "offsets_in",
-    "offsets_text",
-    "properties_in",
-    "quorum_state_in",
-    "quorum_state_text",
-    "topic_id_in",
-    "topic_id_text",
-]
-
 META_NAME: Final = "meta.properties"
 QUORUM_STATE_NAME: Final = "quorum-state"
 HIGH_WATERMARKS_NAME: Final = "replication-offset-checkpoint"

@@ -16,8 +16,6 @@ from clusters.reference.shell.formatting import (
 from clusters.reference.shell.properties import read_properties
 from history.failure import HarnessError, UsageError
 
-__all__ = ["main"]
-
 _config: Final = click.option(
     "-c",
     "--config",

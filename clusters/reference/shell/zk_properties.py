@@ -33,17 +33,6 @@ from clusters.reference.shell.property_values import (
 from clusters.reference.zk.configuration import InterBrokerProtocol, ZkConfiguration
 from clusters.reference.zk.rules import ZkRules
 
-__all__ = [
-    "ADOPTS",
-    "CONNECT",
-    "HOST",
-    "ID",
-    "KNOWN",
-    "PROTOCOL",
-    "PROTOCOL_MAX",
-    "parsed",
-]
-
 CONNECT: Final = "zookeeper.connect"
 ID: Final = "broker.id"
 PROTOCOL: Final = "inter.broker.protocol.version"

@@ -35,8 +35,6 @@ from clusters.protocol.framing import FrameBuffer, FrameError
 from clusters.protocol.jute import JuteError
 from clusters.reference.codec import zookeeper as codec
 
-__all__ = ["ZooKeeper"]
-
 _RETRY_S: Final = 0.1
 """The pause before the next server is tried."""
 _XID_MAX: Final = (1 << 31) - 1

@@ -7,7 +7,7 @@ The active controller is asked itself, unless another node is named; what is ref
 from collections.abc import Callable
 from typing import Any, Final
 
-from clusters.kafka_port import ClusterView, PartitionView, TopicSpec
+from clusters.kafka_port import ClusterView, PartitionView
 from clusters.reference.nodes.configuration import MS, S
 from clusters.reference.nodes.errors import Error
 from clusters.reference.nodes.messages.control import (
@@ -21,9 +21,8 @@ from clusters.reference.nodes.messages.control import (
 from clusters.reference.simulated.asking import SimulatedOperator
 from clusters.reference.simulated.error_names import error_name
 from clusters.simulation.world import World
+from clusters.topic_spec import TopicSpec
 from history.failure import HarnessError
-
-__all__ = ["Administration", "new_topic"]
 
 _ATTEMPT_NS_MAX: Final = 5 * S
 _RETRY_NS: Final = 20 * MS

@@ -10,8 +10,6 @@ from typing import Final
 
 from clusters.node_port.storage import MetadataBatch
 
-__all__ = ["AppendTimes"]
-
 _MS: Final = 1_000_000
 
 

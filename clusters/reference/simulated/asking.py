@@ -11,8 +11,6 @@ from clusters.node_port.effects import SEND, TICK, UNREACHABLE, Effects
 from clusters.simulation.host import SimulatedHost
 from clusters.simulation.world import World
 
-__all__ = ["SimulatedOperator"]
-
 _STEP_NS: Final = 1_000_000
 """The precision with which an answer is noticed."""
 

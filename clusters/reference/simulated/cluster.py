@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from clusters.abilities import LinkEnd
-from clusters.kafka_port import BrokersSpec, ClusterView, TopicSpec, refuse_unplaceable
+from clusters.kafka_port import BrokersSpec, ClusterView, refuse_unplaceable
 from clusters.node_port.effects import Node
 from clusters.node_port.storage import META_PROPERTIES
 from clusters.port import NodeName, NodeRoles, NodeState, SystemView
@@ -28,9 +28,8 @@ from clusters.reference.simulated.asking import SimulatedOperator
 from clusters.reference.simulated.observing import WatchingNode
 from clusters.simulation.host import ProcessState, SimulatedHost
 from clusters.simulation.world import World
+from clusters.topic_spec import TopicSpec
 from history.failure import HarnessError
-
-__all__ = ["CLIENTS_FROM", "HARNESS_FROM", "START_NS_MAX", "SimulatedCluster"]
 
 CLIENTS_FROM: Final = 1 << 20
 HARNESS_FROM: Final = 1 << 21

@@ -17,8 +17,6 @@ from clusters.reference.simulated.error_names import error_name
 from history.cluster_schema import CLUSTER_TABLES
 from history.journal import journal_path
 
-__all__ = ["ReadBook", "RowBook", "last_offset", "metadata_items"]
-
 _WAITING_MAX: Final = 4096
 
 Item = dict[str, Any]

@@ -8,8 +8,6 @@ from clusters.reference.driver import ReferenceDriver
 from clusters.reference.nodes.rules import Rules
 from clusters.reference.simulated.quorum_cluster import SimulatedQuorumCluster, build
 
-__all__ = ["DRIVER", "SimulatedDriver"]
-
 
 class SimulatedDriver:
     """`clusters.system.Driver`, as far as virtual time has hosts, directories and clocks."""

@@ -3,8 +3,6 @@
 from clusters.reference.nodes.errors import ERROR_NAMES
 from history.errors import name_of
 
-__all__ = ["error_name"]
-
 
 def error_name(code: int) -> str:
     """Return the name of an error, by its code: a node's own, or any of Kafka's."""

@@ -30,8 +30,6 @@ from clusters.reference.simulated.metadata_rows import LogRows
 from clusters.simulation.disk import Disk
 from history.table_file import TableFile
 
-__all__ = ["KeptLogs"]
-
 _TABLE: Final = "metadata_log"
 _WAITING_MAX: Final = 1 << 13
 """The number of batches that wait to be written together."""

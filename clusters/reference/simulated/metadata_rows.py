@@ -33,8 +33,6 @@ from clusters.reference.nodes.records import (
 from clusters.reference.simulated.append_times import AppendTimes
 from history.cluster_schema import METADATA_LOG
 
-__all__ = ["LogRows"]
-
 _PIECE_ROWS: Final = 1 << 13
 _TYPE_KEYS: Final[Mapping[type, int]] = {
     RegisterBrokerRecord: 0,

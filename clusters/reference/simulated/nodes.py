@@ -16,8 +16,6 @@ from clusters.reference.shell.properties import number_fields
 from clusters.reference.specs import DEFAULTS, own_settings
 from history.failure import UsageError
 
-__all__ = ["CLUSTER_ID", "CONTROLLERS_FROM", "configurations", "configured", "ignored"]
-
 _FIELDS: Final = number_fields()
 CLUSTER_ID: Final = "simulated"
 CONTROLLERS_FROM: Final = 1000

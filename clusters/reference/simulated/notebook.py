@@ -15,8 +15,6 @@ from clusters.reference.simulated.deferred import (
     metadata_items,
 )
 
-__all__ = ["OBSERVER", "RecordedNotebook"]
-
 OBSERVER: Final = -1
 """The process number of the harness's own reads."""
 _RECORD_NS: Final = 1_000_000_000

@@ -18,8 +18,6 @@ from clusters.reference.nodes.messages.client import MetadataRequest, MetadataRe
 from clusters.reference.nodes.messages.control import DescribeQuorumRequest, DescribeQuorumResponse
 from clusters.simulation.world import WAKE
 
-__all__ = ["Notebook", "WatchingNode", "view_of"]
-
 _ROUND_NS: Final = 100_000_000
 _GRACE_NS: Final = 500_000_000
 """The wait for slow brokers (starting, stuck) once one broker has answered."""

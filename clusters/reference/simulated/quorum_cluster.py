@@ -43,8 +43,6 @@ from clusters.simulation.world import World
 if TYPE_CHECKING:
     from clusters.reference.simulated.kept_log import KeptLogs
 
-__all__ = ["SimulatedQuorumCluster", "TwoListeners", "build"]
-
 _OF_CONTROLLERS: Final = frozenset(
     {*range(VoteRequest.kind, FetchSnapshotRequest.kind + 1, 2), DescribeQuorumRequest.kind}
 )

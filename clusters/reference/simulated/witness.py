@@ -30,8 +30,6 @@ from history.schema import RECORD_BUCKET_COUNT
 from history.table_file import TableFile
 from history.writer import bucket_of
 
-__all__ = ["write_simulated_replicas", "write_simulated_witness"]
-
 
 def write_simulated_witness(
     disks: Mapping[NodeName, Disk],

@@ -31,8 +31,6 @@ from clusters.node_port.zookeeper import (
 )
 from clusters.reference.zk.coroutines import Coroutines, NotDoneError, Result
 
-__all__ = ["Asking", "OnSession", "OnWatch", "Read", "SessionExpiredError"]
-
 _LOST: Final = int(ZkError.CONNECTION_LOSS)
 
 Read = GetData | Exists | GetChildren | Sync

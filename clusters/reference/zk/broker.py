@@ -40,8 +40,6 @@ from clusters.reference.zk.settings import Settings
 from clusters.reference.zk.situation import ZkSituation
 from clusters.reference.zk.told import TELLING, ControllerRequests
 
-__all__ = ["ZkRegistrar", "zk_broker"]
-
 _OF_BROKERS: Final = frozenset(
     {MetadataHeartbeatRequest.kind, IsrChangeRequest.kind, ControlledShutdownRequest.kind}
 )

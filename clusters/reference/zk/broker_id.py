@@ -29,8 +29,6 @@ from clusters.reference.zk.znodes import (
     topic_path,
 )
 
-__all__ = ["BrokerIds", "NoBrokerIdError"]
-
 
 class NoBrokerIdError(Exception):
     """There is no id that the broker may have; the message says why."""

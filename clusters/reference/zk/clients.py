@@ -18,8 +18,6 @@ from clusters.reference.zk.control.controller import CONTROLLED, Controller
 from clusters.reference.zk.situation import ZkSituation
 from clusters.reference.zk.znodes import PRODUCER_IDS, ProducerIdBlock
 
-__all__ = ["ClientsOfController", "ProducerIdZnode", "ToldMetadata"]
-
 _BLOCK_LENGTH: Final = 1_000
 _NONE: Final = int(Error.NONE)
 _FAILED: Final = int(Error.UNKNOWN_SERVER_ERROR)

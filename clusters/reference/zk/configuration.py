@@ -8,8 +8,6 @@ from enum import IntEnum
 
 from clusters.reference.nodes.configuration import MS, Configuration
 
-__all__ = ["InterBrokerProtocol", "ZkConfiguration"]
-
 
 class InterBrokerProtocol(IntEnum):
     """inter.broker.protocol.version: the gate of document Z's behaviour (Z11)."""

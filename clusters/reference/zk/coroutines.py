@@ -15,8 +15,6 @@ from typing import Any, Generic, TypeVar
 
 from clusters.node_port.effects import Effects
 
-__all__ = ["Coroutines", "NotDoneError", "Result", "Started"]
-
 _Value = TypeVar("_Value")
 
 Started = Coroutine["Result[Any]", None, object]

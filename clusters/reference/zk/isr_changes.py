@@ -32,8 +32,6 @@ from clusters.reference.zk.znodes import (
     state_path,
 )
 
-__all__ = ["IsrChanges", "IsrWrites"]
-
 _NONE: Final = int(Error.NONE)
 _OLD_INCARNATION: Final = int(Error.INVALID_INCARNATION_ID)
 _INELIGIBLE: Final = int(Error.INELIGIBLE_REPLICA)

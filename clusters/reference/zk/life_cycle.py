@@ -27,8 +27,6 @@ from clusters.reference.zk.messages import (
 )
 from clusters.reference.zk.situation import ZkSituation
 
-__all__ = ["ZkLifeCycle", "ZkLifeCyclePort"]
-
 _FOR_EVER: Final = 1 << 62
 _DOWN: Final = BrokerState.NOT_RUNNING
 _RUNNING: Final = BrokerState.RUNNING

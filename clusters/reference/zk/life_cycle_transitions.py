@@ -12,8 +12,6 @@ from typing import Final
 
 from clusters.reference.nodes.states import BrokerState
 
-__all__ = ["TRANSITIONS", "Trigger"]
-
 
 class Trigger(Enum):
     """The triggers that move a broker from one state to another."""

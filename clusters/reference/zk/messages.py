@@ -12,27 +12,6 @@ from typing import ClassVar, Final
 from clusters.node_port.storage import PartitionKey
 from clusters.reference.nodes.records import Listener
 
-__all__ = [
-    "LEADER_DURING_DELETE",
-    "NO_LEADER",
-    "ControlledShutdownRequest",
-    "ControlledShutdownResponse",
-    "IsrChange",
-    "IsrChangeRequest",
-    "IsrChangeResponse",
-    "LeaderAndIsrRequest",
-    "LeaderAndIsrResponse",
-    "LiveBroker",
-    "MetadataHeartbeatRequest",
-    "MetadataHeartbeatResponse",
-    "PartitionState",
-    "StopReplicaRequest",
-    "StopReplicaResponse",
-    "StoppedPartition",
-    "UpdateMetadataRequest",
-    "UpdateMetadataResponse",
-]
-
 NO_LEADER: Final = -1
 LEADER_DURING_DELETE: Final = -2
 """The leader that UpdateMetadata names of a partition whose topic is being deleted."""

@@ -33,8 +33,6 @@ from clusters.reference.zk.znodes import (
     broker_path,
 )
 
-__all__ = ["RegistrationPort", "ZkRegistration"]
-
 _EXISTS: Final = int(ZkError.NODE_EXISTS)
 _NO_NODE: Final = int(ZkError.NO_NODE)
 _READY: Final = 5

@@ -10,8 +10,6 @@ from typing import Final
 
 from clusters.reference.nodes.rules import ProtocolRule, Rules, protocol_rule
 
-__all__ = ["ZK_RULES", "ZkRules"]
-
 _Z: Final = "controller heartbeats"
 _H: Final = "broker id by host name"
 

@@ -20,8 +20,6 @@ from clusters.reference.zk.znodes import (
     decoded_settings,
 )
 
-__all__ = ["Settings"]
-
 _RESOURCES: Final = {"topics": 2, "brokers": 4}
 """Kafka's resource types."""
 _DEFAULT: Final = "<default>"

@@ -19,8 +19,6 @@ from clusters.reference.zk.configuration import InterBrokerProtocol, ZkConfigura
 from clusters.reference.zk.messages import PartitionState
 from clusters.reference.zk.rules import ZkRules
 
-__all__ = ["SeenChanges", "ZkSituation", "incarnation_of"]
-
 _UNREAD: Final = 1 << 30
 
 

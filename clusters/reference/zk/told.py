@@ -40,8 +40,6 @@ from clusters.reference.zk.messages import (
 )
 from clusters.reference.zk.situation import ZkSituation
 
-__all__ = ["TELLING", "ControllerRequests"]
-
 TELLING: Final = frozenset(
     {LeaderAndIsrRequest.kind, StopReplicaRequest.kind, UpdateMetadataRequest.kind}
 )

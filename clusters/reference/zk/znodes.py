@@ -12,42 +12,6 @@ from typing import Any, Final
 
 from clusters.reference.nodes.records import Listener
 
-__all__ = [
-    "BROKER_IDS",
-    "BROKER_SEQUENCE",
-    "CONFIG_CHANGES",
-    "CONFIG_CHANGE_PREFIX",
-    "CONTROLLER",
-    "CONTROLLER_EPOCH",
-    "DELETE_TOPICS",
-    "HOSTS",
-    "ISR_CHANGES",
-    "ISR_CHANGE_PREFIX",
-    "PERMANENT",
-    "PRODUCER_IDS",
-    "TOPICS",
-    "BrokerInfo",
-    "PartitionStateInfo",
-    "ProducerIdBlock",
-    "TopicInfo",
-    "broker_path",
-    "config_path",
-    "decoded_config_change",
-    "decoded_host",
-    "decoded_isr_change",
-    "decoded_settings",
-    "deletion_path",
-    "encoded_config_change",
-    "encoded_host",
-    "encoded_isr_change",
-    "encoded_settings",
-    "host_path",
-    "partition_path",
-    "partitions_path",
-    "state_path",
-    "topic_path",
-]
-
 CONTROLLER: Final = "/controller"
 CONTROLLER_EPOCH: Final = "/controller_epoch"
 BROKER_IDS: Final = "/brokers/ids"

@@ -13,8 +13,6 @@ from clusters.reference.nodes.broker import BrokerNode
 from clusters.reference.zk.broker import ZkRegistrar
 from clusters.simulation.zookeeper.sessioned import SessionedNode
 
-__all__ = ["AddressedNode"]
-
 
 class AddressedNode:
     """`node_port.effects.Node` and `Woken`. `registered`: the host with this id by the znodes."""

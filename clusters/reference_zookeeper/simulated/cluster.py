@@ -53,8 +53,6 @@ from clusters.zookeeper.stored.tables import write_server_disks
 from history.failure import HarnessError, UsageError
 from history.journal import RowJournal
 
-__all__ = ["SimulatedZkCluster", "build"]
-
 _MS = 1_000_000
 _PORT = 9092
 

@@ -10,8 +10,6 @@ from clusters.reference_zookeeper.simulated.cluster import SimulatedZkCluster, b
 from clusters.reference_zookeeper.system import ReferenceZooKeeperSpec
 from clusters.system import Wanted
 
-__all__ = ["DRIVER", "SimulatedZkDriver"]
-
 
 class SimulatedZkDriver:
     """`clusters.system.Driver`, as far as virtual time has hosts, directories and clocks."""

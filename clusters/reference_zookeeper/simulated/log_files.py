@@ -22,8 +22,6 @@ from clusters.simulation.zookeeper.transactions import (
     Updated,
 )
 
-__all__ = ["encoded_transaction", "write_log"]
-
 _FILE_HEADER: Final = struct.pack(">4siq", b"ZKLG", 2, 0)
 _ENTRY: Final = struct.Struct(">qi")
 _HEADER: Final = struct.Struct(">qiqqi")

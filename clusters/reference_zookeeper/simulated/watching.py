@@ -22,8 +22,6 @@ from clusters.simulation.zookeeper.tree import Tree
 from clusters.zookeeper.view import FOLLOWER, LEADER, EnsembleView, ServerState
 from history.journal import RowJournal
 
-__all__ = ["ZkWatchingNode"]
-
 _MODES: Final = {PeerState.LEADING: LEADER, PeerState.FOLLOWING: FOLLOWER}
 
 

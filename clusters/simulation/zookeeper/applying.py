@@ -6,8 +6,6 @@ from clusters.node_port.effects import Effects
 from clusters.simulation.zookeeper.entries import LogEntry
 from clusters.simulation.zookeeper.frames import Propose
 
-__all__ = ["Applying"]
-
 
 class Applying(Protocol):
     """Its peer calls these while it handles an event that the server has passed on to it."""

@@ -17,8 +17,6 @@ from clusters.simulation.zookeeper.frames import (
 )
 from clusters.simulation.zookeeper.streams import Stream
 
-__all__ = ["Connection", "PendingRequest", "SessionTracker"]
-
 _MS = 1_000_000
 
 

@@ -11,8 +11,6 @@ from clusters.simulation.zookeeper.server import ZooKeeperServer
 from clusters.simulation.zookeeper.timing import Timing
 from clusters.simulation.zookeeper.transactions import CommittedTransaction, transactions
 
-__all__ = ["SimulatedEnsemble"]
-
 
 class SimulatedEnsemble:
     """`count` servers, numbered from 2001 on, all down."""

@@ -12,8 +12,6 @@ from typing import Final
 
 from clusters.node_port.zookeeper import Write
 
-__all__ = ["COUNTER_BITS", "LOG", "BeginEpoch", "Change", "EndSession", "LogEntry", "StartSession"]
-
 LOG: Final = "transactions"
 """The name of the log on the disk of a server."""
 COUNTER_BITS: Final = 32

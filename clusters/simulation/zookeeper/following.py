@@ -12,8 +12,6 @@ from clusters.simulation.zookeeper.connection import Connection
 from clusters.simulation.zookeeper.entries import LogEntry
 from clusters.simulation.zookeeper.frames import Accept, Call, Forward, Forwarded, Propose
 
-__all__ = ["Forwards", "LearnerHandler", "PendingSync"]
-
 _ENTRIES_MAX: Final = 1000
 """The most entries of one Propose."""
 

@@ -17,24 +17,6 @@ from typing import ClassVar
 from clusters.node_port.zookeeper import CloseSession, WatchEvent, ZkRequest, ZkResponse
 from clusters.simulation.zookeeper.entries import Change, LogEntry
 
-__all__ = [
-    "Accept",
-    "Body",
-    "Call",
-    "Canvass",
-    "Connect",
-    "Connected",
-    "Forward",
-    "Forwarded",
-    "Ping",
-    "Pong",
-    "Propose",
-    "Reply",
-    "SetWatches",
-    "Vote",
-    "Watched",
-]
-
 
 @dataclass(slots=True)
 class SetWatches:

@@ -28,8 +28,6 @@ from clusters.simulation.zookeeper.following import LearnerHandler
 from clusters.simulation.zookeeper.frames import Accept, Canvass, Propose, Vote
 from clusters.simulation.zookeeper.timing import Timing
 
-__all__ = ["VOTE", "Peer", "PeerState"]
-
 VOTE: Final = "vote"
 """The file with the epoch and the candidate that got this server's vote there, 0 for none."""
 _MS: Final = 1_000_000

@@ -50,8 +50,6 @@ from clusters.simulation.zookeeper.peer import Peer, PeerState
 from clusters.simulation.zookeeper.timing import Timing
 from clusters.simulation.zookeeper.tree import Applied, Fired, Tree, Watches
 
-__all__ = ["ZooKeeperServer"]
-
 _OF_SERVERS: Final = frozenset(one.kind for one in (Accept, Canvass, Forward, Propose, Vote))
 _CHILDREN: Final = WatchType.CHILDREN
 _SYNC: Final = ()

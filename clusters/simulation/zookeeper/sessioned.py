@@ -41,8 +41,6 @@ from clusters.simulation.zookeeper.frames import (
 )
 from clusters.simulation.zookeeper.streams import Stream
 
-__all__ = ["AwakenedNode", "SessionedNode"]
-
 _FIRST: Final = Connect.kind
 _LAST: Final = Watched.kind
 """The kinds of frames between a client and its server lie between these."""

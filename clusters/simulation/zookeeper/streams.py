@@ -2,8 +2,6 @@
 
 from typing import Generic, TypeVar
 
-__all__ = ["Stream"]
-
 _Frame = TypeVar("_Frame")
 
 

@@ -11,19 +11,6 @@ from clusters.node_port.zookeeper import Check, Create, Delete, SetData, Write
 from clusters.simulation.zookeeper.entries import BeginEpoch, EndSession, LogEntry, StartSession
 from clusters.simulation.zookeeper.tree import Applied, Tree, parent_of
 
-__all__ = [
-    "Checked",
-    "CommittedTransaction",
-    "Created",
-    "Deleted",
-    "Ended",
-    "Made",
-    "Refused",
-    "Started",
-    "Updated",
-    "transactions",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Created:

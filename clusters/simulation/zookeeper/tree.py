@@ -24,8 +24,6 @@ from clusters.node_port.zookeeper import (
 from clusters.simulation.zookeeper.entries import BeginEpoch, EndSession, LogEntry, StartSession
 from clusters.simulation.zookeeper.frames import SetWatches
 
-__all__ = ["ROOT", "Applied", "Fired", "Tree", "Watches", "Znode", "parent_of"]
-
 ROOT: Final = "/"
 _ANY: Final = -1
 Fired = tuple[WatchType, str]

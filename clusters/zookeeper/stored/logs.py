@@ -16,8 +16,6 @@ from zlib import adler32
 from clusters.protocol.jute import JuteError
 from clusters.protocol.zookeeper_transactions import Transaction, decoded_transaction
 
-__all__ = ["StoredError", "log_files", "stored_entries", "transactions_in", "zxid_of"]
-
 _HEADER: Final = struct.Struct(">4siq")
 _MAGIC: Final = b"ZKLG"
 _ENTRY: Final = struct.Struct(">qi")

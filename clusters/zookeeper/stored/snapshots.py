@@ -22,8 +22,6 @@ from clusters.protocol.zookeeper_transactions import read_acls
 from clusters.zookeeper.stored.logs import StoredError, zxid_of
 from clusters.zookeeper.stored.tree import OPEN, ROOT, StoredTree, StoredZnode
 
-__all__ = ["NEVER", "newest_tree", "read_snapshot"]
-
 NEVER: Final = 1 << 63
 """A zxid after all others."""
 

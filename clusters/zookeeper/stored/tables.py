@@ -36,8 +36,6 @@ from history.failure import HarnessError
 from history.schema import TABLES
 from history.table_file import TableFile, whole_table_file
 
-__all__ = ["ENSEMBLE_DISK_TABLES", "DiskReport", "write_server_disks"]
-
 ENSEMBLE_DISK_TABLES: Final = ("server_disks", "transaction_log", "znodes")
 """The tables that are filled."""
 _PIECE_ROWS: Final = 1 << 16

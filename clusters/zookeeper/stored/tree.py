@@ -25,8 +25,6 @@ from clusters.protocol.zookeeper_transactions import (
     Transaction,
 )
 
-__all__ = ["OPEN", "ROOT", "StoredTree", "StoredZnode", "parent_of"]
-
 ROOT: Final = "/"
 OPEN: Final = (Acl(permissions=31, scheme="world", id="anyone"),)
 

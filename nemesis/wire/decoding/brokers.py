@@ -10,8 +10,6 @@ from typing import Any, Final
 from clusters.protocol.columns import Parts, failed, partition_items, uuid_text
 from nemesis.wire.rules import Direction
 
-__all__ = ["EXTRACTORS"]
-
 
 def _registration_request(request: Any) -> Parts:
     endpoints = ", ".join(f"{one.name}://{one.host}:{one.port}" for one in request.listeners)

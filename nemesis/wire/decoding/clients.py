@@ -18,8 +18,6 @@ from clusters.protocol.columns import (
 from nemesis.wire.apis import api_name
 from nemesis.wire.rules import Direction
 
-__all__ = ["EXTRACTORS"]
-
 _LEVEL: Final = "metadata.version"
 
 

@@ -27,17 +27,6 @@ from nemesis.wire.rules import Direction
 from nemesis.wire.zookeeper.columns import content
 from nemesis.wire.zookeeper.messages import KEY_MIN, KEYS
 
-__all__ = [
-    "TAPED",
-    "Decoded",
-    "decoded",
-    "entity_of",
-    "entity_type",
-    "extracted",
-    "is_read",
-    "is_version_0",
-]
-
 _LENGTH_BYTES: Final = 4
 _ERROR: Final = slice(8, 10)
 """The error of an ApiVersions response, whose header is always version 0."""

@@ -24,8 +24,6 @@ from clusters.protocol.rpcs.quorum import (
 from clusters.protocol.varints import VarintError, read_unsigned
 from nemesis.wire.rules import Direction
 
-__all__ = ["EXTRACTORS", "RECORD_TYPES", "record_types"]
-
 RECORD_TYPES: Final[Mapping[int, str]] = {
     0: "RegisterBrokerRecord",
     1: "UnregisterBrokerRecord",

@@ -18,8 +18,6 @@ from nemesis.wire.error_codes import error_code
 from nemesis.wire.frames import Header
 from nemesis.wire.rules import Direction
 
-__all__ = ["error_frame", "meant", "parts", "request_columns", "response_columns"]
-
 _MEANINGS: Final[Mapping[tuple[int, int], int]] = {
     dialect.REGISTRATION: API_KEYS["BrokerRegistration"],
     dialect.HEARTBEAT: API_KEYS["BrokerHeartbeat"],

@@ -25,8 +25,6 @@ from nemesis.wire.frames import Header
 from nemesis.wire.rules import Direction
 from nemesis.wire.zookeeper.messages import CLIENT, NAMES, protocol_of, type_of
 
-__all__ = ["content"]
-
 _Items = list[dict[str, Any]]
 _NAMES: Final = {type_of(key): name for name, key in CLIENT.items()} | {-1: "error"}
 _CREATES: Final = ("create", "create2", "createContainer", "createTTL")

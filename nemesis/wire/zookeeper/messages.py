@@ -11,19 +11,6 @@ from typing import Final
 from clusters.link_protocol import LinkProtocol
 from nemesis.wire.rules import Direction
 
-__all__ = [
-    "CLIENT",
-    "ELECTION",
-    "KEYS",
-    "KEY_END",
-    "KEY_MIN",
-    "NAMES",
-    "ONE_WAY",
-    "QUORUM",
-    "protocol_of",
-    "type_of",
-]
-
 KEY_MIN: Final = 1500
 """Below are the keys of Kafka's APIs."""
 KEY_END: Final = 5000

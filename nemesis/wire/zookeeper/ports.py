@@ -38,8 +38,6 @@ from nemesis.wire.frames import BYTES, Header
 from nemesis.wire.rules import Link
 from nemesis.wire.zookeeper.messages import CLIENT, ELECTION, QUORUM, type_of
 
-__all__ = ["ClientPort", "ElectionPort", "QuorumPort"]
-
 _LENGTH: Final = struct.Struct(">i")
 _REQUEST: Final = struct.Struct(">iii")
 _ANSWER: Final = struct.Struct(">iiqi")

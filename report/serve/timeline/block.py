@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 from report.serve.timeline.names import Codes
 
-__all__ = ["KINDS", "Block", "longest_of", "no_events"]
-
 KINDS: Final = ("request", "response", "operation", "record")
 
 

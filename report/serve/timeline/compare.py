@@ -21,8 +21,6 @@ import pyarrow.dataset as ds
 from report.notation import moment
 from report.serve.timeline.opened import OpenRun
 
-__all__ = ["LEFT_OUT", "ComparedEvent", "Difference", "first_difference"]
-
 LEFT_OUT: Final = (
     *("Fetch", "FetchSnapshot", "Produce", "Metadata", "ApiVersions", "FindCoordinator"),
     *("JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup", "OffsetCommit", "OffsetFetch"),

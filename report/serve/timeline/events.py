@@ -28,16 +28,6 @@ from report.frames import DISTURBING
 from report.serve.timeline.block import Block, longest_of, no_events
 from report.serve.timeline.names import Codes, Names
 
-__all__ = [
-    "BARS_MAX",
-    "BUCKETS",
-    "TIMES",
-    "RunCounts",
-    "TimelineLane",
-    "TimelineReader",
-    "files_of",
-]
-
 BUCKETS: Final = 8192
 """The pieces of time by which a whole run is counted: more than a screen has columns."""
 BARS_MAX: Final = 20_000

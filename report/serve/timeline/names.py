@@ -8,8 +8,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-__all__ = ["Names"]
-
 Codes = NDArray[np.int64]
 _DENSE_MAX: Final = 1 << 20
 

@@ -23,8 +23,6 @@ from report.serve.timeline.events import BUCKETS, TIMES, RunCounts, TimelineRead
 from report.serve.timeline.payload import body, columns_of
 from report.serve.timeline.pins import Pin, pins_of
 
-__all__ = ["EVENTS_MAX", "OpenRun", "opened"]
-
 EVENTS_MAX: Final = 1_200_000
 """The events that one answer has at most: of more, a browser is shown counts."""
 _RUNS_KEPT: Final = 4

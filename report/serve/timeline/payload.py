@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 
 from report.serve.timeline.block import Block
 
-__all__ = ["body", "columns_of"]
-
 _NEVER: Final = -1.0
 
 

@@ -18,8 +18,6 @@ from report.notation import integer
 from report.performed import PerformedStep, performed_steps
 from report.reading import Attempts
 
-__all__ = ["Pin", "pins_of"]
-
 _PINS_MAX: Final = 400
 _PLAY_BYTES_MAX: Final = 200_000
 """A longer play is that of a random mix, whose steps are the faults; it takes seconds to parse."""

@@ -17,8 +17,6 @@ from report.serve.security import file_inside
 from report.serve.timeline.compare import LEFT_OUT, first_difference
 from report.serve.timeline.opened import OpenRun, opened
 
-__all__ = ["timeline_routes"]
-
 _BINARY: Final = "application/octet-stream"
 _Answer = Callable[[OpenRun, Request], Response]
 

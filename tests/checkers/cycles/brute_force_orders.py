@@ -16,8 +16,6 @@ import pyarrow as pa
 
 from history.schema import MICRO_OPERATIONS
 
-__all__ = ["Step", "Transaction", "is_serializable", "is_snapshot", "random_history", "table_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class Step:

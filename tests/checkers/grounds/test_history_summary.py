@@ -6,7 +6,7 @@ from judging import summary
 
 from checkers.grounds.history_summary import Called, HistorySummary
 from checkers.grounds.operations import FaultWindow, during_kind
-from history.schema import F, Outcome
+from history.operation import F, Outcome
 
 _PAST = history(
     """

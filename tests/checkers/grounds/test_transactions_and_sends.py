@@ -16,9 +16,9 @@ from checkers.grounds.transactions_and_sends import (
     unlike_sends,
 )
 from checkers.runner.tables import SealedFile
+from history.operation import F
 from history.request_schema import GROUP_OFFSETS, TRANSACTIONS
 from history.run_directory import RunDirectory
-from history.schema import F
 from history.writer import bucket_of, write_tables
 
 Row = dict[str, Any]

@@ -23,8 +23,6 @@ from checkers.linearizability.operations import columns_of
 from checkers.linearizability.searched import searched
 from history.models import Model
 
-__all__ = ["CONTESTS", "Contest", "Tally", "contested"]
-
 BUDGET = Budget(seconds=60.0, bytes=1 << 30)
 _AT_ONCE = 500
 

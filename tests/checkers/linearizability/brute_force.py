@@ -10,8 +10,6 @@ from typing import Any
 
 from history.models import Model
 
-__all__ = ["is_linearizable"]
-
 Row = dict[str, Any]
 Answers = Callable[[Any, Row], tuple[bool, Any]]
 """Whether the object in this state would have answered so, and its state afterwards."""

@@ -15,8 +15,6 @@ import pyarrow as pa
 from history.models import Model
 from history.schema import MODEL_OPERATIONS
 
-__all__ = ["Flavour", "fail", "info", "ok", "random_rows", "refused", "rows", "table"]
-
 Row = dict[str, Any]
 _EMPTY: Row = dict.fromkeys(MODEL_OPERATIONS.names)
 

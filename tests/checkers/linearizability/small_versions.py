@@ -23,8 +23,6 @@ from checkers.linearizability.versioned import conclusion_of, extent
 from history.models import Model
 from history.schema import MODEL_OPERATIONS
 
-__all__ = ["Op", "drawn", "in_slabs", "linearizable", "rows_of", "table", "whole"]
-
 NEVER = 1 << 40
 LAST = 9
 

@@ -8,7 +8,8 @@ from pyspark.sql import SparkSession
 from checkers.runner.mirror import mirrored
 from checkers.runner.storage import file_size, is_uri, local_path, sha256
 from checkers.runner.tables import byte_count, record_files, row_count, rows_in
-from generators.kafka import HistoryRecipe, write_synthetic_run
+from generators.draft import HistoryRecipe
+from generators.kafka import write_synthetic_run
 from history.failure import HarnessError
 from history.manifest import read_manifest
 from history.reader import load_table

@@ -13,7 +13,8 @@ from checkers.data_plane.key_log import key_log
 from checkers.rows import COLUMNS
 from checkers.runner.tables import SealedFile, keys_in, operations_in, rows_in
 from checkers.setting import Setting
-from generators.kafka import HistoryRecipe, synthetic_history
+from generators.draft import HistoryRecipe
+from generators.kafka import synthetic_history
 from history.failure import HarnessError
 from history.schema import LATER_COLUMNS, TABLES
 

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 from standalone_cluster import WORKERS, StandaloneCluster, standalone_cluster
 
-from generators.kafka import HistoryRecipe, write_synthetic_run
+from generators.draft import HistoryRecipe
+from generators.kafka import write_synthetic_run
 from history.run_directory import RunDirectory
 
 pytestmark = [pytest.mark.spark, pytest.mark.alone]

@@ -13,7 +13,8 @@ from checkers.data_plane.key_log import KeyLog
 from checkers.runner.memory import MAPPED_BYTES, machine_memory_bytes
 from checkers.runner.tasks import TaskSession
 from checkers.verdict import Validity
-from generators.kafka import HistoryRecipe, write_synthetic_run
+from generators.draft import HistoryRecipe
+from generators.kafka import write_synthetic_run
 from history.run_directory import RunDirectory
 
 pytestmark = pytest.mark.spark

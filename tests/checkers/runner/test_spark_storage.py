@@ -8,7 +8,8 @@ from checkers.check import check_run
 from checkers.runner.mirror import mirrored
 from checkers.runner.spark_tasks import SparkTasks
 from checkers.verdict import Validity
-from generators.kafka import HistoryRecipe, write_synthetic_run
+from generators.draft import HistoryRecipe
+from generators.kafka import write_synthetic_run
 from history.failure import HarnessError
 from history.run_directory import RunDirectory
 

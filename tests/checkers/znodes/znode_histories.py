@@ -16,19 +16,6 @@ import pyarrow.compute as pc
 from checkers.znodes.operations import ZnodeOperation, znodes_of
 from history.schema import ZNODE_OPERATIONS
 
-__all__ = [
-    "absent",
-    "by_key",
-    "crashed",
-    "fits",
-    "made",
-    "random_history",
-    "read",
-    "refused",
-    "table",
-    "znodes",
-]
-
 Row = dict[str, Any]
 _EMPTY: Final[Row] = dict.fromkeys(ZNODE_OPERATIONS.names)
 _LATE: Final = 10**30

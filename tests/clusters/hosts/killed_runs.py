@@ -14,8 +14,6 @@ from typing import Final
 
 from clusters.hosts.process import RUN_VARIABLE
 
-__all__ = ["LiveRun", "fencepost", "in_the_middle", "someone_waits_for_a_disk"]
-
 _UP_S: Final = 180.0
 """Until all faults are in effect: containers on a busy machine take a minute."""
 _POLL_S: Final = 0.05

@@ -18,8 +18,6 @@ from clusters.hosts.process import HARNESS_VARIABLE, RUN_VARIABLE, harness_lives
 from clusters.provision.cache import cache_dir
 from history.failure import HarnessError
 
-__all__ = ["differences", "dying", "held_by", "machine_state", "of_jvms"]
-
 _CGROUPS: Final = Path("/sys/fs/cgroup")
 _OURS: Final = "fencepost-"
 _COUNTED: Final = re.compile(r"counter packets \d+ bytes \d+")

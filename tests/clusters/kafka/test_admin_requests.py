@@ -42,7 +42,7 @@ from clusters.kafka.admin_requests import (
     elect_preferred,
     reassign,
 )
-from clusters.kafka_port import TopicSpec
+from clusters.topic_spec import TopicSpec
 from history.operation import Outcome
 
 ID = uuid.UUID(int=1)

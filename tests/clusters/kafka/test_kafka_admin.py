@@ -7,8 +7,9 @@ import pytest
 
 from clusters.kafka.admin import KafkaAdmin
 from clusters.kafka.cluster import KafkaCluster
-from clusters.kafka_port import KafkaSpec, Role, TopicSpec
+from clusters.kafka_port import KafkaSpec, Role
 from clusters.port import NodeName
+from clusters.topic_spec import TopicSpec
 from history.failure import HarnessError
 
 pytestmark = pytest.mark.kafka

@@ -13,8 +13,9 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from clusters.abilities import Kills, Measures, Pauses, Snapshots, Starts, Stops, Wipes
 from clusters.kafka.cluster import KafkaCluster
 from clusters.kafka.formatting import directory_id_of
-from clusters.kafka_port import KafkaSpec, TopicSpec
+from clusters.kafka_port import KafkaSpec
 from clusters.port import Cluster, NodeName, NodeState
+from clusters.topic_spec import TopicSpec
 from history.failure import HarnessError, UsageError
 
 pytestmark = pytest.mark.kafka

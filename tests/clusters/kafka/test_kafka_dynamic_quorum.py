@@ -23,8 +23,9 @@ from clusters.kafka.cluster import KafkaCluster
 from clusters.kafka.configuration import Listener
 from clusters.kafka.formatting import directory_id_of
 from clusters.kafka.prepared import KafkaPrepared
-from clusters.kafka_port import KafkaSpec, Quorum, Role, TopicSpec, role_of
+from clusters.kafka_port import KafkaSpec, Quorum, Role, role_of
 from clusters.port import CLIENTS, NodeName
+from clusters.topic_spec import TopicSpec
 from history.clock import Clock
 from history.cluster_tables import write_cluster_tables
 from nemesis.wire.rules import Link

@@ -12,8 +12,9 @@ from clusters.kafka.cluster import KafkaCluster
 from clusters.kafka.features import finalised_by
 from clusters.kafka.preparation import with_levels, with_release
 from clusters.kafka.prepared import KafkaPrepared
-from clusters.kafka_port import KafkaSpec, Quorum, TopicSpec
+from clusters.kafka_port import KafkaSpec, Quorum
 from clusters.port import NodeName, NodeState
+from clusters.topic_spec import TopicSpec
 from history.clock import Clock
 from history.failure import HarnessError, UsageError
 

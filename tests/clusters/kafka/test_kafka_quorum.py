@@ -8,8 +8,9 @@ import pytest
 from waiting import leading
 
 from clusters.kafka.cluster import KafkaCluster
-from clusters.kafka_port import KafkaSpec, Role, TopicSpec, role_of
+from clusters.kafka_port import KafkaSpec, Role, role_of
 from clusters.port import NodeState
+from clusters.topic_spec import TopicSpec
 from history.failure import UsageError
 
 pytestmark = pytest.mark.kafka

@@ -12,8 +12,9 @@ from clusters.kafka.cluster import KafkaCluster
 from clusters.kafka.formatting import format_directory, new_id
 from clusters.kafka.launch import tool_command
 from clusters.kafka.prepared import KafkaPrepared
-from clusters.kafka_port import KafkaSpec, Role, TopicSpec
+from clusters.kafka_port import KafkaSpec, Role
 from clusters.port import NodeName
+from clusters.topic_spec import TopicSpec
 from history.failure import HarnessError
 
 ROLES = (Role.CONTROLLER, Role.BROKER)

@@ -11,8 +11,9 @@ from confluent_kafka import Producer
 
 from clusters.kafka.cluster import KafkaCluster
 from clusters.kafka.configuration import LOOPBACK, Listener
-from clusters.kafka_port import KafkaSpec, TopicSpec
+from clusters.kafka_port import KafkaSpec
 from clusters.port import CLIENTS, NodeName
+from clusters.topic_spec import TopicSpec
 
 pytestmark = pytest.mark.kafka
 

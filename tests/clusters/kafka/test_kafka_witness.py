@@ -19,10 +19,11 @@ from clusters.kafka.cluster import KafkaCluster
 from clusters.kafka.formatting import new_id
 from clusters.kafka.launch import tool_command
 from clusters.kafka.prepared import KafkaPrepared
-from clusters.kafka_port import KafkaSpec, TopicSpec
+from clusters.kafka_port import KafkaSpec
 from clusters.port import NodeName
 from clusters.protocol.message_decoder import default_of
 from clusters.protocol.metadata_records import DecodedRecord, Definitions
+from clusters.topic_spec import TopicSpec
 from clusters.witness.definitions import definitions_of
 from clusters.witness.live import log_end_offset, topic_names
 from clusters.witness.metadata_log import METADATA_DIRECTORY, decoded

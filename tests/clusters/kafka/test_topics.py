@@ -12,9 +12,9 @@ from kio.schema.types import TopicName
 
 from clusters.kafka import topics
 from clusters.kafka.topics import create_topics
-from clusters.kafka_port import TopicSpec
 from clusters.port import NodeName
 from clusters.protocol.talking import Address
+from clusters.topic_spec import TopicSpec
 from history.failure import HarnessError, UsageError
 
 TOPIC = TopicSpec(name="t", partitions=2)

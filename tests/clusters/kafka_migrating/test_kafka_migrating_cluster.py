@@ -12,8 +12,8 @@ from clusters.hosts.place import Site
 from clusters.hosts.warden import Warden
 from clusters.kafka_migrating.driver import DRIVER, KafkaMigratingCluster
 from clusters.kafka_migrating.system import KafkaMigratingSpec
-from clusters.kafka_port import TopicSpec
 from clusters.system import Wanted
+from clusters.topic_spec import TopicSpec
 from history.clock import Clock
 
 pytestmark = pytest.mark.kafka

@@ -25,12 +25,13 @@ from clusters.hosts.local_host import LocalHost
 from clusters.hosts.place import Site
 from clusters.hosts.warden import Warden
 from clusters.kafka.configuration import Listener
-from clusters.kafka_port import Administers, BrokerCluster, Registers, TopicSpec
+from clusters.kafka_port import Administers, BrokerCluster, Registers
 from clusters.kafka_zookeeper.cluster import KafkaZooKeeperCluster
 from clusters.kafka_zookeeper.driver import DRIVER
 from clusters.kafka_zookeeper.system import KafkaZooKeeperSpec
 from clusters.port import NodeName
 from clusters.system import Wanted
+from clusters.topic_spec import TopicSpec
 from history.clock import Clock
 from history.failure import HarnessError
 

@@ -5,13 +5,14 @@ from dataclasses import replace
 
 import pytest
 
-from clusters.kafka_port import PartitionView, TopicSpec
+from clusters.kafka_port import PartitionView
 from clusters.kafka_zookeeper.system import CONDITIONS, ENSEMBLE_TARGETS, KafkaZooKeeperSpec
 from clusters.kafka_zookeeper.view import KafkaZooKeeperView, first_view
 from clusters.observation import Observation
 from clusters.port import NodeName, NodeState
 from clusters.stage import Stage
 from clusters.targets import NotNowError
+from clusters.topic_spec import TopicSpec
 from clusters.zookeeper.view import EnsembleView, ServerState
 from harness.interpreter.observer import whole_nodes
 from nemesis.targets import Scene

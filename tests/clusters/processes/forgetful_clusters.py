@@ -11,8 +11,9 @@ from clusters.hosts.local_host import LocalHost
 from clusters.hosts.place import Site
 from clusters.hosts.warden import Warden
 from clusters.kafka.processes import BrokerProcesses
-from clusters.kafka_port import KafkaSpec, TopicSpec
+from clusters.kafka_port import KafkaSpec
 from clusters.port import Disks, NodeName
+from clusters.topic_spec import TopicSpec
 from history.clock import Clock
 from history.failure import HarnessError
 

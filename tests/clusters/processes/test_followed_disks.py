@@ -13,9 +13,10 @@ from forgetful_clusters import BROKERS, ONE, TWO, ends, is_whole, quick_spec, se
 from clusters.kafka.cluster import KafkaCluster
 from clusters.kafka.preparation import prepare
 from clusters.kafka.processes import BrokerProcesses
-from clusters.kafka_port import KafkaSpec, TopicSpec
+from clusters.kafka_port import KafkaSpec
 from clusters.port import Disks, DiskTrouble, NodeState
 from clusters.reference.driver import ReferenceCluster
+from clusters.topic_spec import TopicSpec
 from history.failure import HarnessError
 
 pytestmark = pytest.mark.slow

@@ -19,7 +19,8 @@ from clusters.protocol.record_batches import (
     encoded_batch_header,
     scan_batches,
 )
-from clusters.protocol.records import Header, Records, encoded_record, records_of
+from clusters.protocol.record_encoding import Header, encoded_record
+from clusters.protocol.records import Records, records_of
 
 # A leader change and the first records of a new cluster, as a controller of 4.3.1 wrote them.
 LEADER_CHANGE = bytes.fromhex(

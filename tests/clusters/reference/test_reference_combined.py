@@ -8,8 +8,9 @@ import pytest
 from clusters.hosts.local_host import LocalHost
 from clusters.hosts.place import Site
 from clusters.hosts.warden import Warden
-from clusters.kafka_port import ClusterView, KafkaSpec, TopicSpec
+from clusters.kafka_port import ClusterView, KafkaSpec
 from clusters.reference.driver import ReferenceCluster
+from clusters.topic_spec import TopicSpec
 from history.clock import Clock
 from history.failure import HarnessError
 

@@ -11,11 +11,12 @@ from clusters.hosts.place import LOOPBACK, Site
 from clusters.hosts.warden import Warden
 from clusters.kafka.configuration import Listener
 from clusters.kafka.connection import NoAnswerError, NodeConnection
-from clusters.kafka_port import KafkaSpec, TopicSpec
+from clusters.kafka_port import KafkaSpec
 from clusters.port import NodeName
 from clusters.protocol.entities import built, request_type, response_type
 from clusters.protocol.talking import Address
 from clusters.reference.driver import ReferenceCluster
+from clusters.topic_spec import TopicSpec
 from history.clock import Clock
 from history.failure import HarnessError
 

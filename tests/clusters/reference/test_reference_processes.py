@@ -30,10 +30,11 @@ from clusters.hosts.place import LOOPBACK, Site
 from clusters.hosts.warden import Warden
 from clusters.kafka.configuration import Listener
 from clusters.kafka.observation import ask_metadata, view_of
-from clusters.kafka_port import Administers, KafkaSpec, LogEnds, Role, TopicSpec, role_of
+from clusters.kafka_port import Administers, KafkaSpec, LogEnds, Role, role_of
 from clusters.port import Cluster, NodeName, NodeState
 from clusters.reference.driver import ReferenceCluster
 from clusters.reference.shell.formatting import format_directory
+from clusters.topic_spec import TopicSpec
 from history.clock import Clock
 from history.failure import HarnessError, UsageError
 

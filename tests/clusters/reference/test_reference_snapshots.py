@@ -10,9 +10,10 @@ import pytest
 from clusters.hosts.local_host import LocalHost
 from clusters.hosts.place import Site
 from clusters.hosts.warden import Warden
-from clusters.kafka_port import KafkaSpec, TopicSpec
+from clusters.kafka_port import KafkaSpec
 from clusters.port import NodeName
 from clusters.reference.driver import ReferenceCluster
+from clusters.topic_spec import TopicSpec
 from history.clock import Clock
 from history.failure import HarnessError
 

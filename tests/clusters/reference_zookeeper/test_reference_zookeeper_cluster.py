@@ -13,11 +13,12 @@ from clusters.abilities import DisturbsPackets, Kills, Pauses, Snapshots, Starts
 from clusters.hosts.local_host import LocalHost
 from clusters.hosts.place import Site
 from clusters.hosts.warden import Warden
-from clusters.kafka_port import Administers, BrokerCluster, Registers, TopicSpec
+from clusters.kafka_port import Administers, BrokerCluster, Registers
 from clusters.port import NodeName
 from clusters.reference_zookeeper.driver import DRIVER, ReferenceZooKeeperCluster
 from clusters.reference_zookeeper.system import ReferenceZooKeeperSpec
 from clusters.system import Wanted
+from clusters.topic_spec import TopicSpec
 from history.clock import Clock
 from history.failure import HarnessError
 

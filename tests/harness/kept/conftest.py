@@ -13,9 +13,10 @@ from clusters.hosts.local_host import LocalHost
 from clusters.hosts.place import LOOPBACK, Site
 from clusters.hosts.ports import ReservedPorts
 from clusters.hosts.warden import Warden
-from clusters.kafka_port import KafkaSpec, TopicSpec
+from clusters.kafka_port import KafkaSpec
 from clusters.port import NodeName
 from clusters.reference.driver import ReferenceCluster
+from clusters.topic_spec import TopicSpec
 from harness.kept.keeping import end_kept
 from harness.kept.kept_cluster import discard_kept, kept_of
 from harness.run.starts import write_starts

@@ -14,7 +14,7 @@ from fake_cluster import NODES
 from interpreter_doubles import STAGE, Bench, FakeClients, PacketCluster, network_of
 
 from clusters.kafka_conditions import LogEnd
-from clusters.kafka_port import ClusterView, FlippedPart, KafkaSpec, PartitionView, TopicSpec
+from clusters.kafka_port import ClusterView, FlippedPart, KafkaSpec, PartitionView
 from clusters.observation import Changed
 from clusters.port import NodeName
 from clusters.reference.nodes.rules import Rules
@@ -24,6 +24,7 @@ from clusters.reference.simulated.cluster import CLIENTS_FROM, HARNESS_FROM, Sim
 from clusters.reference.simulated.quorum_cluster import build
 from clusters.setting_changes import SettingChange
 from clusters.systems import KAFKA, MAKES, REFERENCE, SIMULATED
+from clusters.topic_spec import TopicSpec
 from harness.interpreter.books import Unwritten
 from harness.interpreter.client_faults import ClientFaults
 from harness.interpreter.interpreter import Interpreter
@@ -40,13 +41,13 @@ from nemesis.mix import Mix
 from nemesis.mix_spec import MixSpec
 from nemesis.play import parse_play, step_word
 from nemesis.simulated.wire import SimulatedWire
-from nemesis.steps import Play, dealt, kinds_of_play, places
+from nemesis.steps import dealt, kinds_of_play, places
 from nemesis.targets import Scene
 from nemesis.verbs.await_condition import Await
 from nemesis.verbs.partition import Means, Partition
 from nemesis.verbs.registry import EPISODES, KINDS, VERBS, kind_of
 from nemesis.verbs.start import StartsAnew
-from nemesis.verbs.step import Breaking, Step
+from nemesis.verbs.step import Breaking, Play, Step
 from nemesis.verbs.wipe import Wipe
 
 pytestmark = pytest.mark.slow

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from clusters.kafka_port import KafkaSpec, TopicSpec
+from clusters.kafka_port import KafkaSpec
 from clusters.kafka_targets import LEADER
 from clusters.port import NodeName, NodeState
 from clusters.reference.nodes.rules import Rules
@@ -13,6 +13,7 @@ from clusters.reference.oracle.insides import Insides
 from clusters.reference.oracle.oracle import DELIVERED, SENT, Oracle
 from clusters.reference.simulated.cluster import CLIENTS_FROM, SimulatedCluster
 from clusters.reference.simulated.quorum_cluster import build
+from clusters.topic_spec import TopicSpec
 from harness.interpreter.books import Unwritten
 from harness.interpreter.interpreter import Interpreter
 from harness.trials.directing import interpreter_of

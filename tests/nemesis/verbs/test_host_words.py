@@ -7,11 +7,11 @@ from clusters.port import NodeName
 from clusters.stage import Stage
 from history.failure import SpecError
 from nemesis.play import parse_play, step_data
-from nemesis.steps import Play, takes_of
+from nemesis.steps import takes_of
 from nemesis.targets import NamedNodes
 from nemesis.verbs.skew import SkewClock
 from nemesis.verbs.squeeze import Squeeze
-from nemesis.verbs.step import OnNodes
+from nemesis.verbs.step import OnNodes, Play
 from nemesis.verbs.takes import Takes
 from nemesis.verbs.throttle import Throttle
 

@@ -15,8 +15,9 @@ from clusters.hosts.place import Site
 from clusters.hosts.warden import Warden
 from clusters.kafka.cluster import KafkaCluster
 from clusters.kafka.preparation import prepare
-from clusters.kafka_port import KafkaSpec, TopicSpec
+from clusters.kafka_port import KafkaSpec
 from clusters.port import CLIENTS, NodeName
+from clusters.topic_spec import TopicSpec
 from history.clock import Clock
 from history.cluster_tables import write_cluster_tables
 from nemesis.wire.rules import Clause, Hold, Link, Match, Operator, Rule

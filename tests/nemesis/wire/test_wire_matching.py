@@ -20,7 +20,7 @@ from wire_doubles import (
 from clusters.port import NodeName
 from clusters.protocol.columns import METADATA_TOPIC
 from clusters.protocol.record_batches import BatchHeader, encoded_batch_header
-from clusters.protocol.records import encoded_record
+from clusters.protocol.record_encoding import encoded_record
 from clusters.protocol.varints import encoded_unsigned
 from history.failure import UsageError
 from nemesis.wire.frame import Frame, TopicNames

@@ -9,10 +9,11 @@ from waiting import kill_all
 from clusters.hosts.local_host import LocalHost
 from clusters.hosts.place import Site
 from clusters.hosts.warden import Warden
-from clusters.kafka_port import KafkaSpec, TopicSpec
+from clusters.kafka_port import KafkaSpec
 from clusters.port import NodeName
 from clusters.protocol.talking import Address
 from clusters.reference.driver import ReferenceCluster
+from clusters.topic_spec import TopicSpec
 from history.clock import Clock
 from workloads.clients.kafka_python_reads import KafkaPythonReads
 from workloads.clients.librdkafka_reads import LibrdkafkaReads

@@ -50,8 +50,6 @@ from clusters.reference.nodes.quorum.replay import Replayer
 from clusters.reference.nodes.records import ConfigRecord, MetadataRecord, NoOpRecord
 from clusters.reference.nodes.rules import Rules
 
-__all__ = ["REQUESTS", "ActiveController"]
-
 _HEARTBEAT: Final = BrokerHeartbeatRequest.kind
 _REGISTRATION: Final = BrokerRegistrationRequest.kind
 _LIST: Final = ListReassignmentsRequest.kind

@@ -21,8 +21,6 @@ from clusters.reference.nodes.messages.control import (
 )
 from clusters.reference.nodes.records import PartitionChangeRecord
 
-__all__ = ["altered"]
-
 
 def altered(view: DecisionView, request: AlterPartitionRequest) -> Decision:
     """The ISRs that may be as proposed, and for each partition its new version or why not."""

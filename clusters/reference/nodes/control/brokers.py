@@ -25,8 +25,6 @@ from clusters.reference.nodes.messages.control import (
 from clusters.reference.nodes.records import MetadataRecord, ProducerIdsRecord, RegisterBrokerRecord
 from clusters.reference.nodes.states import BrokerState
 
-__all__ = ["HeartbeatDecision", "producer_ids_allocated", "registered", "state_of", "step_for"]
-
 _NOT_RUNNING: Final = BrokerState.NOT_RUNNING
 _RUNNING: Final = BrokerState.RUNNING
 _FENCED: Final = BrokerState.FENCED

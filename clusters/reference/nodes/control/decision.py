@@ -10,8 +10,6 @@ from clusters.reference.nodes.quorum.metadata_log import MetadataLog
 from clusters.reference.nodes.records import MetadataRecord
 from clusters.reference.nodes.rules import Rules
 
-__all__ = ["Decision", "DecisionView", "MetadataQuorum"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecisionView:

@@ -12,8 +12,6 @@ from clusters.reference.nodes.control.decision import DecisionView
 from clusters.reference.nodes.image import PartitionImage
 from clusters.reference.nodes.records import PartitionChangeRecord
 
-__all__ = ["NOBODY", "UNCLEAN", "Election", "Electorate", "change", "elect", "unclean"]
-
 NOBODY: Final = -1
 """The leader of a partition that has none."""
 

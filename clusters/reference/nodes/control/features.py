@@ -9,8 +9,6 @@ from clusters.reference.nodes.levels import METADATA_VERSION
 from clusters.reference.nodes.messages.control import UpdateFeaturesRequest, UpdateFeaturesResponse
 from clusters.reference.nodes.records import FeatureLevelRecord
 
-__all__ = ["first_features", "updated"]
-
 
 def first_features(view: DecisionView) -> tuple[FeatureLevelRecord, ...]:
     """Return what the first active controller of a new cluster writes; nothing in an old one."""

@@ -21,8 +21,6 @@ from clusters.reference.nodes.messages.control import (
 )
 from clusters.reference.nodes.records import MetadataRecord
 
-__all__ = ["elected", "preferred_elections", "reassigned", "reassignments"]
-
 
 def reassigned(view: DecisionView, request: AlterReassignmentsRequest) -> Decision:
     """Decide which partitions are set moving, and which stay."""

@@ -16,15 +16,6 @@ from clusters.reference.nodes.records import (
     PartitionChangeRecord,
 )
 
-__all__ = [
-    "elections_of_leaderless",
-    "elections_without",
-    "fencing",
-    "leads_something",
-    "leaving",
-    "unfencing",
-]
-
 
 def fencing(view: DecisionView, registration: Registration) -> tuple[MetadataRecord, ...]:
     """A broker is fenced: others lead, and it leaves the ISRs."""

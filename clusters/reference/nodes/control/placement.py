@@ -14,17 +14,6 @@ from clusters.reference.nodes.errors import Error
 from clusters.reference.nodes.image import Registration
 from clusters.reference.nodes.records import PartitionRecord
 
-__all__ = [
-    "Assignment",
-    "RefusedError",
-    "begun_partitions",
-    "check",
-    "placed",
-    "refuse_twice",
-    "spread",
-    "usable",
-]
-
 Assignment = tuple[tuple[int, ...], ...]
 """The replicas of each partition, the preferred leader first."""
 

@@ -16,8 +16,6 @@ from clusters.reference.nodes.errors import Error
 from clusters.reference.nodes.image import PartitionImage
 from clusters.reference.nodes.records import PartitionChangeRecord
 
-__all__ = ["Completion", "begun", "cancelled", "completion", "in_progress"]
-
 _Replicas = tuple[int, ...]
 
 

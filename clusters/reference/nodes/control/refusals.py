@@ -24,8 +24,6 @@ from clusters.reference.nodes.messages.control import (
     UpdateFeaturesResponse,
 )
 
-__all__ = ["refused"]
-
 
 def refused(request: Any, error: Error, leader_id: int) -> Any:
     """Return the response to a request of the controller's that holds only this error.

@@ -35,8 +35,6 @@ from clusters.reference.nodes.records import (
 from clusters.reference.nodes.rules import Rules
 from clusters.reference.nodes.states import BrokerState
 
-__all__ = ["Sessions"]
-
 _LEAVING: Final = BrokerState.PENDING_CONTROLLED_SHUTDOWN
 
 

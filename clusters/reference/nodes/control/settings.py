@@ -14,8 +14,6 @@ from clusters.reference.nodes.errors import Error
 from clusters.reference.nodes.messages.control import AlterConfigsRequest, AlterConfigsResponse
 from clusters.reference.nodes.records import ConfigRecord
 
-__all__ = ["altered", "is_sound"]
-
 _TOPIC: Final = 2
 _BROKER: Final = 4
 

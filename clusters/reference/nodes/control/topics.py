@@ -37,8 +37,6 @@ from clusters.reference.nodes.records import (
     TopicRecord,
 )
 
-__all__ = ["created", "deleted", "grown"]
-
 _NAME: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 _TOPIC: Final = 2
 _NO_ID: Final = -1

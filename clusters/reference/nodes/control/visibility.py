@@ -35,8 +35,6 @@ from clusters.reference.nodes.messages.control import (
 )
 from clusters.reference.nodes.rules import Rules
 
-__all__ = ["UNKNOWN", "WAITING_MAX", "AcknowledgedOffsets", "PendingAnswers", "Waiting"]
-
 UNKNOWN: Final = -1
 WAITING_MAX: Final = 1_000
 """Requests in the queue; a broker has a handful on their way, so that only a fault brings more."""

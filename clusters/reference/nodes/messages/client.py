@@ -3,27 +3,6 @@
 from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
-__all__ = [
-    "ANSWERS",
-    "GROUP_STATE",
-    "GROUP_TYPE",
-    "ApiVersionsRequest",
-    "ApiVersionsResponse",
-    "DescribeConfigsRequest",
-    "DescribeConfigsResponse",
-    "FindCoordinatorRequest",
-    "FindCoordinatorResponse",
-    "ListGroupsRequest",
-    "ListGroupsResponse",
-    "MetadataRequest",
-    "MetadataResponse",
-    "OffsetCommitRequest",
-    "OffsetCommitResponse",
-    "OffsetFetchRequest",
-    "OffsetFetchResponse",
-    "PartitionMetadata",
-]
-
 GROUP_STATE: Final = "Empty"
 """Kafka's word for the state of a group without members."""
 GROUP_TYPE: Final = "classic"

@@ -11,38 +11,6 @@ from clusters.node_port.storage import PartitionKey
 from clusters.reference.nodes.records import Listener
 from clusters.reference.nodes.states import BrokerState
 
-__all__ = [
-    "AllocateProducerIdsRequest",
-    "AllocateProducerIdsResponse",
-    "AlterConfigsRequest",
-    "AlterConfigsResponse",
-    "AlterPartitionItem",
-    "AlterPartitionRequest",
-    "AlterPartitionResponse",
-    "AlterReassignmentsRequest",
-    "AlterReassignmentsResponse",
-    "BrokerHeartbeatRequest",
-    "BrokerHeartbeatResponse",
-    "BrokerRegistrationRequest",
-    "BrokerRegistrationResponse",
-    "CreatePartitionsRequest",
-    "CreatePartitionsResponse",
-    "CreateTopicsRequest",
-    "CreateTopicsResponse",
-    "DeleteTopicsRequest",
-    "DeleteTopicsResponse",
-    "DescribeQuorumRequest",
-    "DescribeQuorumResponse",
-    "ElectLeadersRequest",
-    "ElectLeadersResponse",
-    "ListReassignmentsRequest",
-    "ListReassignmentsResponse",
-    "NewPartitions",
-    "NewTopic",
-    "UpdateFeaturesRequest",
-    "UpdateFeaturesResponse",
-]
-
 
 @dataclass(slots=True)
 class BrokerRegistrationRequest:

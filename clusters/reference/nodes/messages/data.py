@@ -5,20 +5,6 @@ from typing import ClassVar
 
 from clusters.node_port.storage import Batch, PartitionKey
 
-__all__ = [
-    "FetchRequest",
-    "FetchResponse",
-    "FetchedPartition",
-    "InitProducerIdRequest",
-    "InitProducerIdResponse",
-    "ListOffsetsRequest",
-    "ListOffsetsResponse",
-    "OffsetsForLeaderEpochRequest",
-    "OffsetsForLeaderEpochResponse",
-    "ProduceRequest",
-    "ProduceResponse",
-]
-
 
 @dataclass(slots=True)
 class FetchRequest:

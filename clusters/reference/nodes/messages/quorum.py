@@ -5,19 +5,6 @@ from typing import Any, ClassVar
 
 from clusters.node_port.storage import MetadataBatch
 
-__all__ = [
-    "BeginQuorumEpochRequest",
-    "BeginQuorumEpochResponse",
-    "EndQuorumEpochRequest",
-    "EndQuorumEpochResponse",
-    "FetchSnapshotRequest",
-    "FetchSnapshotResponse",
-    "MetadataFetchRequest",
-    "MetadataFetchResponse",
-    "VoteRequest",
-    "VoteResponse",
-]
-
 
 @dataclass(slots=True)
 class VoteRequest:

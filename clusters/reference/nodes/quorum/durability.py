@@ -7,8 +7,6 @@ from clusters.node_port.storage import METADATA, QUORUM_STATE, QuorumState
 from clusters.reference.nodes.quorum.metadata_log import QUORUM, MetadataLog
 from clusters.reference.nodes.rules import Rules
 
-__all__ = ["DurableEnd", "QuorumStateWrites"]
-
 
 class DurableEnd:
     """The end offset up to which this node's copy counts.

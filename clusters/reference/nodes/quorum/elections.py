@@ -15,8 +15,6 @@ from clusters.reference.nodes.quorum.exchange import Round
 from clusters.reference.nodes.quorum.leading import Leadership
 from clusters.reference.nodes.quorum.metadata_log import MetadataLog
 
-__all__ = ["BACKOFF_NS", "DOUBLINGS_MAX", "Announcer", "Candidacy"]
-
 BACKOFF_NS: Final = 100 * MS
 """The unit of waits between elections, Kafka's RETRY_BACKOFF_BASE_MS."""
 DOUBLINGS_MAX: Final = 10

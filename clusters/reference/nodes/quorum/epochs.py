@@ -2,8 +2,6 @@
 
 from clusters.reference.nodes.rules import Rules
 
-__all__ = ["is_refused"]
-
 
 def is_refused(rules: Rules, told: int, *, own: int) -> bool:
     """Return whether a message of the epoch `told` is outdated, and counts no more."""

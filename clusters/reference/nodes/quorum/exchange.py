@@ -6,8 +6,6 @@ from typing import Final
 from clusters.node_port.alarm import NEVER_NS, Alarm
 from clusters.reference.nodes.configuration import Configuration
 
-__all__ = ["Exchange", "Round"]
-
 _NONE: Final = -1
 _FAILURES_MAX: Final = 16
 """The largest number of failures that double a pause; its bound is reached long before."""

@@ -22,8 +22,6 @@ from clusters.reference.nodes.quorum.metadata_log import ARRIVED, QUORUM, Metada
 from clusters.reference.nodes.quorum.snapshots import Download, SnapshotCodec
 from clusters.reference.nodes.rules import Rules
 
-__all__ = ["Fetcher"]
-
 
 class Fetcher:
     """Asks whoever it is told to ask, one request at a time."""

@@ -29,8 +29,6 @@ from clusters.reference.nodes.quorum.snapshots import BEGINS_ANEW, Pieces
 from clusters.reference.nodes.quorum.transitions import VoterState
 from clusters.reference.nodes.rules import Rules
 
-__all__ = ["Hearing"]
-
 _NOT_LEADER: Final = int(Error.NOT_LEADER_OR_FOLLOWER)
 _FENCED_LEADER_EPOCH: Final = int(Error.FENCED_LEADER_EPOCH)
 _SNAPSHOT_NOT_FOUND: Final = int(Error.SNAPSHOT_NOT_FOUND)

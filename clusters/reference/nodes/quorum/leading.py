@@ -19,8 +19,6 @@ from clusters.reference.nodes.messages.quorum import MetadataFetchRequest, Metad
 from clusters.reference.nodes.quorum.metadata_log import MetadataLog
 from clusters.reference.nodes.rules import Rules
 
-__all__ = ["Leadership", "ReplicaProgress"]
-
 _NONE: Final = 0
 _NOT_LEADER: Final = int(Error.NOT_LEADER_OR_FOLLOWER)
 _OBSERVERS_MAX: Final = 1_000

@@ -16,8 +16,6 @@ from clusters.node_port.effects import ADVANCE, APPEND, NOTE, SYNC, TRUNCATE, WR
 from clusters.node_port.notes import COMMITTED_METADATA
 from clusters.node_port.storage import METADATA, SNAPSHOT, Contents, MetadataBatch, Snapshot
 
-__all__ = ["ARRIVED", "QUORUM", "START", "MetadataLog"]
-
 QUORUM: Final = "quorum"
 """The component of the tokens of the quorum's syncs: (QUORUM, what was made durable, …)."""
 START: Final = "start"

@@ -27,8 +27,6 @@ from clusters.reference.nodes.quorum.snapshots import (
 )
 from clusters.reference.nodes.rules import Rules
 
-__all__ = ["FollowedLog", "QuorumObserver"]
-
 _FETCHES: Final = (MetadataFetchRequest.kind, FetchSnapshotRequest.kind)
 
 

@@ -4,8 +4,6 @@ from clusters.reference.nodes.image import MetadataImage
 from clusters.reference.nodes.quorum.metadata_log import MetadataLog
 from clusters.reference.nodes.records import MetadataRecord
 
-__all__ = ["Replayer"]
-
 
 class Replayer:
     """An image, and how far it is replayed: `image.offset`."""

@@ -36,8 +36,6 @@ from clusters.reference.nodes.quorum.transitions import TRANSITIONS, VoterEvent,
 from clusters.reference.nodes.records import LeaderChangeMessage
 from clusters.reference.nodes.rules import Rules
 
-__all__ = ["Seat"]
-
 
 class Seat:
     """The seat of a voter, from its start on."""

@@ -10,8 +10,6 @@ from clusters.node_port.storage import Snapshot
 from clusters.reference.nodes.errors import Error
 from clusters.reference.nodes.messages.quorum import FetchSnapshotResponse
 
-__all__ = ["BEGINS_ANEW", "Download", "Pieces", "SnapshotCodec", "SnapshotValues"]
-
 BEGINS_ANEW: Final = frozenset({int(Error.SNAPSHOT_NOT_FOUND), int(Error.POSITION_OUT_OF_RANGE)})
 """The leader's errors after which a fetcher asks what there is now."""
 

@@ -7,8 +7,6 @@ that comes back having voted for itself waits, and stands in the next epoch.
 from enum import Enum
 from typing import Final
 
-__all__ = ["TRANSITIONS", "VoterEvent", "VoterState"]
-
 
 class VoterState(Enum):
     """The state of a voter in its epoch."""

@@ -31,8 +31,6 @@ from clusters.reference.nodes.quorum.snapshots import Pieces, SnapshotCodec, Sna
 from clusters.reference.nodes.quorum.transitions import VoterState
 from clusters.reference.nodes.rules import Rules
 
-__all__ = ["Voter"]
-
 
 class Voter:
     """One of the voters that the configuration names."""

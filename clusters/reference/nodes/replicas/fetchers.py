@@ -18,8 +18,6 @@ from clusters.reference.nodes.replicas.log import NO_EPOCH, PartitionLog, flush
 from clusters.reference.nodes.replicas.producers import ProducerStates
 from clusters.reference.nodes.situation import Situation
 
-__all__ = ["Fetchers", "Follower"]
-
 _VERSION: Final = 14
 _VERSION_WITH_EPOCH: Final = 15
 

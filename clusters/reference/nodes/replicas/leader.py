@@ -26,8 +26,6 @@ from clusters.reference.nodes.replicas.remote import Remote
 from clusters.reference.nodes.replicas.waiting import ConsumerFetch, ParkedFetches, PendingProduce
 from clusters.reference.nodes.situation import Situation
 
-__all__ = ["Leader"]
-
 _NONE: Final = int(Error.NONE)
 _NOT_ENOUGH_AFTER_APPEND: Final = int(Error.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
 

@@ -15,8 +15,6 @@ from clusters.node_port.effects import SYNC, Effects
 from clusters.node_port.segments import summary_of
 from clusters.node_port.storage import Batch, PartitionKey
 
-__all__ = ["NO_EPOCH", "PartitionLog", "flush"]
-
 NO_EPOCH: Final = -1
 """The leader epoch of no record: an empty log has no last one."""
 _BATCHES_MAX: Final = SEGMENT_BATCHES

@@ -11,8 +11,6 @@ from clusters.node_port.storage import Batch
 from clusters.reference.nodes.errors import Error
 from clusters.reference.nodes.replicas.log import PartitionLog
 
-__all__ = ["ACCEPTED", "ProducerStates"]
-
 ACCEPTED: Final = -1
 _BATCHES_MAX: Final = 5
 """The number of requests that an idempotent producer may have under way."""

@@ -21,8 +21,6 @@ from clusters.reference.nodes.messages.control import (
 from clusters.reference.nodes.replicas.leader import Leader
 from clusters.reference.nodes.situation import Situation
 
-__all__ = ["IsrProposals", "Proposals", "RepeatedRequest", "drop_proposal"]
-
 _NONE: Final = int(Error.NONE)
 _NOT_CONTROLLER: Final = int(Error.NOT_CONTROLLER)
 _INELIGIBLE: Final = int(Error.INELIGIBLE_REPLICA)

@@ -5,8 +5,6 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from clusters.reference.nodes.replicas.waiting import FollowerFetch
 
-__all__ = ["Remote"]
-
 _LONG_AGO: Final = -(1 << 62)
 
 

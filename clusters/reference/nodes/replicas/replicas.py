@@ -20,8 +20,6 @@ from clusters.reference.nodes.replicas.proposals import IsrProposals
 from clusters.reference.nodes.replicas.waiting import ParkedFetches
 from clusters.reference.nodes.situation import Situation
 
-__all__ = ["Replica", "Replicas"]
-
 _NOBODY: Final = (-1, -1)
 
 

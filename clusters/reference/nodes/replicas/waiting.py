@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from clusters.reference.nodes.replicas.leader import Leader
     from clusters.reference.nodes.replicas.remote import Remote
 
-__all__ = ["ConsumerFetch", "FollowerFetch", "ParkedFetches", "PendingProduce"]
-
 _NONE: Final = int(Error.NONE)
 _NOT_LEADER: Final = int(Error.NOT_LEADER_OR_FOLLOWER)
 _TIMED_OUT: Final = int(Error.REQUEST_TIMED_OUT)

@@ -32,8 +32,6 @@ from clusters.reference.nodes.replicas.replicas import Replicas
 from clusters.reference.nodes.replicas.waiting import ConsumerFetch
 from clusters.reference.nodes.situation import Situation
 
-__all__ = ["Fetching", "epoch_ends", "listed"]
-
 _NONE: Final = int(Error.NONE)
 _OUT_OF_RANGE: Final = int(Error.OFFSET_OUT_OF_RANGE)
 _NOT_LEADER: Final = int(Error.NOT_LEADER_OR_FOLLOWER)

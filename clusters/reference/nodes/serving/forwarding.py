@@ -13,8 +13,6 @@ from clusters.reference.nodes.errors import Error
 from clusters.reference.nodes.messages import control
 from clusters.reference.nodes.situation import Situation
 
-__all__ = ["FORWARDED", "ForController", "Forwarding"]
-
 _NOT_CONTROLLER: Final = int(Error.NOT_CONTROLLER)
 _REQUESTS_MAX: Final = 1_000
 """The most requests under way; the connection of one more is closed."""

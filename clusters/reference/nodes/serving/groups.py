@@ -33,14 +33,6 @@ from clusters.reference.nodes.serving.forwarding import ForController
 from clusters.reference.nodes.serving.produce import Producing
 from clusters.reference.nodes.situation import Situation
 
-__all__ = [
-    "OFFSETS_TOPIC",
-    "Commit",
-    "CommitCodec",
-    "CommitValues",
-    "GroupOffsets",
-]
-
 OFFSETS_TOPIC: Final = "__consumer_offsets"
 Commit = tuple[str, tuple[tuple[str, int, int, int, str], ...]]
 """(group, ((topic name, partition, offset, leader epoch or -1, metadata), …))."""

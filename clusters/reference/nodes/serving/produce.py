@@ -12,8 +12,6 @@ from clusters.reference.nodes.replicas.replicas import Replicas
 from clusters.reference.nodes.replicas.waiting import PendingProduce
 from clusters.reference.nodes.situation import Situation
 
-__all__ = ["Producing"]
-
 _NONE: Final = int(Error.NONE)
 _NOT_LEADER: Final = int(Error.NOT_LEADER_OR_FOLLOWER)
 _UNKNOWN: Final = int(Error.UNKNOWN_TOPIC_OR_PARTITION)

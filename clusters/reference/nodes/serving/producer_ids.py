@@ -12,8 +12,6 @@ from clusters.reference.nodes.messages.control import (
 from clusters.reference.nodes.messages.data import InitProducerIdRequest, InitProducerIdResponse
 from clusters.reference.nodes.situation import Situation
 
-__all__ = ["ControllerBlocks", "ProducerIdBlocks", "ProducerIds"]
-
 _REQUESTS_MAX: Final = 1_000
 """The most requests that wait for a block; the connection of one more is closed."""
 

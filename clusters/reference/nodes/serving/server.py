@@ -34,8 +34,6 @@ from clusters.reference.nodes.serving.producer_ids import ProducerIds
 from clusters.reference.nodes.serving.visibility import ShownMetadata
 from clusters.reference.nodes.situation import Situation
 
-__all__ = ["Server"]
-
 _ALLOCATE: Final = control.AllocateProducerIdsRequest.kind
 _ALLOCATED: Final = control.AllocateProducerIdsResponse.kind
 

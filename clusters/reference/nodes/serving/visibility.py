@@ -22,8 +22,6 @@ from clusters.reference.nodes.levels import LEVEL_VISIBILITY
 from clusters.reference.nodes.records import MetadataRecord, NoOpRecord
 from clusters.reference.nodes.situation import Situation
 
-__all__ = ["ShownMetadata", "Visibility", "WaitingRead"]
-
 WaitingRead = tuple[int, int, int, Any]
 """(offset that has to be shown, deadline, source, request)."""
 _READS_MAX: Final = 10_000

@@ -42,8 +42,6 @@ from clusters.reference.zk.znodes import (
     state_path,
 )
 
-__all__ = ["ActiveController"]
-
 _HEARTBEAT: Final = MetadataHeartbeatRequest.kind
 _STOP: Final = ControlledShutdownRequest.kind
 _DELETE: Final = DeleteTopicsRequest.kind

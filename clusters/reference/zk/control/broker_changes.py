@@ -26,8 +26,6 @@ from clusters.reference.zk.control.work import Plan
 from clusters.reference.zk.control.writes import units
 from clusters.reference.zk.znodes import BrokerInfo
 
-__all__ = ["BrokerChanges", "registration"]
-
 
 def registration(
     info: BrokerInfo, incarnation: int, *, fenced: bool, leaves: bool = False

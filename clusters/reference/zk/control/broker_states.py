@@ -16,8 +16,6 @@ from clusters.reference.zk.messages import MetadataHeartbeatRequest
 from clusters.reference.zk.rules import ZkRules
 from clusters.reference.zk.znodes import BrokerInfo
 
-__all__ = ["BrokerStates"]
-
 _INITIAL: Final = ControlledState.INITIAL
 _INACTIVE: Final = ControlledState.INACTIVE
 _ACTIVE: Final = ControlledState.ACTIVE

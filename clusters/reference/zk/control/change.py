@@ -5,8 +5,6 @@ from dataclasses import dataclass
 from clusters.node_port.storage import PartitionKey
 from clusters.reference.nodes.image import PartitionImage
 
-__all__ = ["StateChange"]
-
 
 @dataclass(frozen=True, slots=True)
 class StateChange:

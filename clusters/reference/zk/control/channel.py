@@ -22,8 +22,6 @@ from clusters.reference.zk.messages import (
     UpdateMetadataRequest,
 )
 
-__all__ = ["DELETION_EPOCH", "BrokerChannel", "ControlFields"]
-
 DELETION_EPOCH: Final = -2
 """The leader epoch of a StopReplica that deletes a topic's replica: every broker takes it."""
 _STOPPED: Final = frozenset({Error.NONE, Error.UNKNOWN_TOPIC_OR_PARTITION})

@@ -18,8 +18,6 @@ from clusters.reference.zk.messages import (
     UpdateMetadataRequest,
 )
 
-__all__ = ["ANSWERS", "REQUESTS", "Channels", "ChannelsPort", "Local"]
-
 REQUESTS: Final = frozenset(
     {LeaderAndIsrRequest.kind, StopReplicaRequest.kind, UpdateMetadataRequest.kind}
 )

@@ -19,8 +19,6 @@ from clusters.reference.zk.messages import PartitionState
 from clusters.reference.zk.situation import ZkSituation
 from clusters.reference.zk.znodes import TOPICS, PartitionStateInfo, TopicInfo
 
-__all__ = ["Context"]
-
 _ASSIGNMENT: Final = re.compile(f"{TOPICS}/([^/]+)")
 _STATE: Final = re.compile(f"{TOPICS}/([^/]+)/partitions/([0-9]+)/state")
 

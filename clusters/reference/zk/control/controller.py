@@ -53,8 +53,6 @@ from clusters.reference.zk.znodes import (
     TOPICS,
 )
 
-__all__ = ["ANSWERED", "CONTROLLED", "Controller"]
-
 _OF_DRAFT: Final = frozenset({MetadataHeartbeatRequest.kind, IsrChangeRequest.kind})
 CONTROLLED: Final = DECIDED | _OF_DRAFT | {ControlledShutdownRequest.kind, DeleteTopicsRequest.kind}
 """The kinds of what is asked of a controller."""

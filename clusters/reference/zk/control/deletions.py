@@ -35,8 +35,6 @@ from clusters.reference.zk.znodes import (
     host_path,
 )
 
-__all__ = ["Deletions", "Garbage"]
-
 _NONE: Final = int(Error.NONE)
 
 

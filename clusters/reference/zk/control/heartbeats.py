@@ -30,8 +30,6 @@ from clusters.reference.zk.messages import (
 from clusters.reference.zk.situation import incarnation_of
 from clusters.reference.zk.znodes import BROKER_IDS, BrokerInfo
 
-__all__ = ["Heartbeats"]
-
 _ACTIVE: Final = ControlledState.ACTIVE
 _STOPPING: Final = ControlledState.STOPPING
 _OnTaken = Callable[[int, Effects], None]

@@ -25,8 +25,6 @@ from clusters.reference.nodes.records import (
 )
 from clusters.reference.zk.control.context import Context
 
-__all__ = ["begun", "completed", "departed", "in_new_epoch", "leaderless"]
-
 
 def in_new_epoch(view: DecisionView, records: Iterable[MetadataRecord]) -> list[MetadataRecord]:
     """Return the records with a new leader epoch for each partition that they change."""

@@ -22,8 +22,6 @@ from clusters.reference.zk.znodes import (
     topic_path,
 )
 
-__all__ = ["IsrNotifications", "Topics"]
-
 
 class Topics:
     """The znodes of topics that one controller epoch watches."""

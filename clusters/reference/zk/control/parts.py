@@ -17,8 +17,6 @@ from clusters.reference.zk.control.writes import unit, units
 from clusters.reference.zk.coroutines import Coroutines
 from clusters.reference.zk.situation import ZkSituation
 
-__all__ = ["Parts"]
-
 
 @dataclass(frozen=True, slots=True)
 class Parts:

@@ -16,8 +16,6 @@ from clusters.reference.zk.messages import (
     MetadataHeartbeatResponse,
 )
 
-__all__ = ["refuse"]
-
 
 def refuse(source: int, request: Any, error: Error | None, effects: Effects) -> None:
     """Answer a request that was not decided; None: it may have been, so its connection closes."""

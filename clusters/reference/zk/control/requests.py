@@ -38,8 +38,6 @@ from clusters.reference.zk.control.writes import units
 from clusters.reference.zk.messages import IsrChange, IsrChangeRequest, IsrChangeResponse
 from clusters.reference.zk.rules import ZkRules
 
-__all__ = ["DECIDED", "ClientRequests"]
-
 _ISR_CHANGE: Final = IsrChangeRequest.kind
 _DECISIONS: Final[dict[int, Callable[[DecisionView, Any], Decision]]] = {
     CreateTopicsRequest.kind: topics.created,

@@ -25,8 +25,6 @@ from clusters.reference.zk.control.context import Context
 from clusters.reference.zk.control.writes import Unit, applied, holds, is_deposed, reads_of
 from clusters.reference.zk.coroutines import Coroutines, NotDoneError, Result
 
-__all__ = ["JOBS_MAX", "PLANS_MAX", "JobQueue", "JobRefusedError", "Plan", "WorkPort"]
-
 JOBS_MAX: Final = 1_000
 """The most jobs in the queue: a broker has a handful under way, so that only a fault brings more.
 

@@ -51,8 +51,6 @@ from clusters.reference.zk.znodes import (
     topic_path,
 )
 
-__all__ = ["Unit", "applied", "holds", "is_deposed", "reads_of", "unit", "units"]
-
 _NO_NODE: Final = int(ZkError.NO_NODE)
 _TOPIC: Final = 2
 _KINDS: Final = {_TOPIC: "topics", 4: "brokers"}

@@ -19,7 +19,8 @@ from checkers.data_plane.large.survey import Grain
 from checkers.data_plane.passes import RecordsPass, records_pass
 from checkers.runner.tables import SealedFile
 from checkers.runner.tasks import TaskSession
-from generators.kafka import LIES, HistoryRecipe, SyntheticRun, synthetic_history
+from generators.draft import LIES, HistoryRecipe
+from generators.kafka import SyntheticRun, synthetic_history
 
 _LIMITS = Limits(key_rows=1000, grain=Grain(block_offsets=16, segment_rows=1000))
 

@@ -23,7 +23,8 @@ from checkers.data_plane.key_log import key_log
 from checkers.data_plane.large.survey import Grain
 from checkers.proof import Proof
 from checkers.setting import Setting
-from generators.kafka import LIES, HistoryRecipe, manifest_of, synthetic_history
+from generators.draft import LIES, HistoryRecipe
+from generators.kafka import manifest_of, synthetic_history
 from history.manifest import Readers
 
 pytestmark = pytest.mark.slow

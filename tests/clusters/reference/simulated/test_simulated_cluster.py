@@ -18,13 +18,14 @@ from clusters.abilities import (
     Stops,
     Wipes,
 )
-from clusters.kafka_port import Administers, ClusterView, KafkaSpec, LogEnds, TopicSpec
+from clusters.kafka_port import Administers, ClusterView, KafkaSpec, LogEnds
 from clusters.node_port.storage import META_PROPERTIES
 from clusters.port import Cluster, NodeName, NodeState
 from clusters.reference.nodes.configuration import S
 from clusters.reference.nodes.rules import Rules
 from clusters.reference.simulated.nodes import configured, ignored
 from clusters.reference.simulated.quorum_cluster import SimulatedQuorumCluster, build
+from clusters.topic_spec import TopicSpec
 from history.failure import HarnessError, UsageError
 
 B1, B2, B3 = (NodeName(f"broker-{number}") for number in (1, 2, 3))

@@ -5,10 +5,11 @@ from collections.abc import Callable
 import pytest
 
 from clusters.abilities import CombinesRoles
-from clusters.kafka_port import KafkaSpec, TopicSpec
+from clusters.kafka_port import KafkaSpec
 from clusters.port import NodeName, NodeState
 from clusters.reference.nodes.configuration import S
 from clusters.reference.simulated.quorum_cluster import SimulatedQuorumCluster, build
+from clusters.topic_spec import TopicSpec
 
 B1, B2, B3 = (NodeName(f"broker-{number}") for number in (1, 2, 3))
 

@@ -16,13 +16,14 @@ from clusters.abilities import (
     Stops,
     Wipes,
 )
-from clusters.kafka_port import Administers, LogEnds, Registers, TopicSpec
+from clusters.kafka_port import Administers, LogEnds, Registers
 from clusters.kafka_zookeeper.view import KafkaZooKeeperView
 from clusters.port import Cluster, NodeName, NodeState
 from clusters.reference.nodes.configuration import S
 from clusters.reference.simulated.append_times import AppendTimes
 from clusters.reference_zookeeper.simulated.cluster import SimulatedZkCluster, build
 from clusters.reference_zookeeper.system import ReferenceZooKeeperSpec
+from clusters.topic_spec import TopicSpec
 from history.failure import UsageError
 from history.journal import journal_lines, journal_path
 

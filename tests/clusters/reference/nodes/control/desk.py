@@ -6,7 +6,7 @@ from typing import Any
 from clusters.node_port.alarm import Alarm
 from clusters.node_port.effects import CLOSE, NOTE, SEND, Effects
 from clusters.node_port.storage import MetadataBatch, PartitionKey
-from clusters.reference.nodes.configuration import MS, Configuration, S
+from clusters.reference.nodes.configuration import Configuration, S
 from clusters.reference.nodes.control.active import ActiveController
 from clusters.reference.nodes.image import MetadataImage, PartitionImage, Registration
 from clusters.reference.nodes.messages.control import (
@@ -264,6 +264,3 @@ def registration(broker_id: int, incarnation_id: int = 1, **fields: Any) -> Any:
             **fields,
         }
     )
-
-
-__all__ = ["CLUSTER", "CONTROLLER", "FEATURES", "LEASE", "MS", "Desk", "S", "registration"]

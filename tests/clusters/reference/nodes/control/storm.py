@@ -4,10 +4,11 @@ from collections.abc import Callable
 from random import Random
 from typing import Any
 
-from desk import FEATURES, LEASE, Desk, S, registration
+from desk import FEATURES, LEASE, Desk, registration
 from judge import Judge
 
 from clusters.node_port.effects import SEND
+from clusters.reference.nodes.configuration import S
 from clusters.reference.nodes.messages.control import (
     AllocateProducerIdsRequest,
     AlterConfigsRequest,

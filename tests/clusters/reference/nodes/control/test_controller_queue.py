@@ -3,8 +3,9 @@
 from typing import Any
 
 import pytest
-from desk import FEATURES, LEASE, Desk, S
+from desk import FEATURES, LEASE, Desk
 
+from clusters.reference.nodes.configuration import S
 from clusters.reference.nodes.errors import Error
 from clusters.reference.nodes.image import MetadataImage
 from clusters.reference.nodes.messages.control import (

@@ -3,8 +3,9 @@
 from typing import Any
 
 import pytest
-from desk import LEASE, MS, Desk
+from desk import LEASE, Desk
 
+from clusters.reference.nodes.configuration import MS
 from clusters.reference.nodes.errors import Error
 from clusters.reference.nodes.messages.control import AllocateProducerIdsRequest
 from clusters.reference.nodes.records import RegisterBrokerRecord

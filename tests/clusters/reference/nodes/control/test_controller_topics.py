@@ -3,8 +3,9 @@
 from typing import Any
 
 import pytest
-from desk import Desk, S
+from desk import Desk
 
+from clusters.reference.nodes.configuration import S
 from clusters.reference.nodes.errors import Error
 from clusters.reference.nodes.messages.control import (
     AlterConfigsRequest,

@@ -3,10 +3,11 @@
 from typing import Any
 
 import pytest
-from desk import LEASE, Desk, S
+from desk import LEASE, Desk
 
 from clusters.node_port.effects import CLOSE
 from clusters.node_port.notes import ACKNOWLEDGED_METADATA, TOLD_LOWEST
+from clusters.reference.nodes.configuration import S
 from clusters.reference.nodes.messages.control import (
     AlterConfigsRequest,
     CreateTopicsRequest,

@@ -10,8 +10,6 @@ from clusters.reference.nodes.configuration import MS, S
 from clusters.reference.nodes.rules import Rules
 from clusters.simulation.network import Trouble
 
-__all__ = ["found", "storm"]
-
 _ACTS = 40
 _HEALED_NS = 20 * S
 """A bound for what takes about one second: elections may be split again and again."""
