@@ -24,6 +24,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from checkers.anomaly import ANOMALIES
+from checkers.case_counts import weighed
 from checkers.catalogue import GROUPS, KEY_CHECKS, TABLE_CHECKS, asked, entry_of
 from checkers.check_group import CheckGroup, GroupAnswers, Question
 from checkers.data_plane.key_assumptions import KEY_ASSUMPTIONS
@@ -70,7 +71,6 @@ from checkers.setting import Setting
 from checkers.slices import SLICE_ROWS
 from checkers.table_check import TableCheck
 from checkers.verdict import CheckResult, Validity, Verdict, write_verdict
-from checkers.weight import weighed
 from history.failure import HarnessError
 from history.manifest import Manifest, read_manifest
 from history.run_directory import RunDirectory

@@ -5,10 +5,11 @@ the cluster lacks, and steps that contradict an earlier one (wiping a node that 
 no rule holds) are refused with the path to the step. A random nemesis writes the play that it
 performed in the same words, so that it can be replayed.
 
-Each verb says what has to hold before it and what holds after (`nemesis.verbs.course`). The steps
-of a loop are followed twice: what holds the second time holds every time. Of a choice each option
-is followed, and what only some of them did is uncertain afterwards. So is whatever a step names
-that cannot be read or cannot follow, so that one mistake is not found again in later steps.
+Each verb says what has to hold before it and what holds after (`nemesis.verbs.predicted_state`).
+The steps of a loop are followed twice: what holds the second time holds every time. Of a choice
+each option is followed, and what only some of them did is uncertain afterwards. So is
+whatever a step names that cannot be read or cannot follow, so that one mistake is not found again
+in later steps.
 
 A step is a mapping of one word and its operand, with optional modifiers:
 
@@ -43,10 +44,10 @@ from dataclasses import replace
 from clusters.stage import Stage
 from history.failure import Mistakes, SpecError
 from nemesis.steps import Choose, Gap, Repeat, starts_clients
-from nemesis.verbs.course import PlayCourse
+from nemesis.verbs.predicted_state import PlayCourse
 from nemesis.verbs.registry import VERBS, verb_of
 from nemesis.verbs.step import Play, Step
-from nemesis.verbs.written import Written
+from nemesis.verbs.step_source import Written
 from nemesis.words import did_you_mean, duration_text
 
 _BLOCKS: Mapping[str, tuple[str, ...]] = {"repeat": ("steps",), "choose": ()}

@@ -8,10 +8,10 @@ from clusters.observation import Down
 from clusters.port import NodeName
 from nemesis.targets import NamedNodes
 from nemesis.verbs.await_condition import Await
+from nemesis.verbs.prerequisite import Takes
 from nemesis.verbs.registry import is_fault, kind_of, verb_of
 from nemesis.verbs.start_clients import StartClients
 from nemesis.verbs.step import Breaking, OnNodes, Play, Step
-from nemesis.verbs.takes import Takes
 from nemesis.verbs.wait import Wait
 
 

@@ -22,7 +22,6 @@ from clusters.kafka_port import Role, role_of
 from clusters.kafka_targets import ACTIVE_CONTROLLER
 from clusters.observation import Condition, Held, Seen
 from clusters.port import OWN_ROLES, NodeName, NodeRoles
-from nemesis.cast import Cast, drawn_cast
 from nemesis.targets import ByRole, NamedNodes, Target
 from nemesis.topology import Isolate, Party
 from nemesis.verbs.await_condition import Await
@@ -39,6 +38,7 @@ from nemesis.verbs.step import OnNodes, Parties, Play, Step
 from nemesis.verbs.stop import ShutDown
 from nemesis.verbs.wait import Wait
 from nemesis.verbs.wipe import Wipe
+from nemesis.window_roles import Cast, drawn_cast
 from nemesis.wire.rules import (
     Action,
     Clause,

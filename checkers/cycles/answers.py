@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from checkers.anomaly import ANOMALIES, Anomaly, anomalies_of
 from checkers.cycles.levels import is_forbidden
-from checkers.cycles.oddity import Oddities, Oddity
+from checkers.cycles.list_anomaly import Oddities, Oddity
 from checkers.verdict import CheckResult, Validity, reasons_listed
 from history.models import Isolation
 

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from checkers.cycles.oddity import SHOWN, Lists, Oddities, Oddity, list_text, spelled_out
+from checkers.cycles.list_anomaly import SHOWN, Lists, Oddities, Oddity, list_text, spelled_out
 from checkers.proof import Proof
 from history.models import Isolation
 

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from checkers.cycles.dependencies import dependencies, observed
 from checkers.cycles.edges import Edges, merged, spans_backwards
-from checkers.cycles.oddities import oddities
-from checkers.cycles.oddity import Lists, Oddities
+from checkers.cycles.list_anomalies import oddities
+from checkers.cycles.list_anomaly import Lists, Oddities
 from checkers.cycles.steps import TransactionSteps, steps_of
 from checkers.cycles.versions import KeyVersions, versions_of
 from checkers.cycles.visits import visits_of

@@ -27,7 +27,7 @@ from checkers.cycles.edges import EdgeKind, Edges, ends_of, joined, merged, segm
 from checkers.cycles.graph import graph_of
 from checkers.cycles.inference import Inferred, Nodes
 from checkers.cycles.levels import level_of_cycle
-from checkers.cycles.oddity import Oddity
+from checkers.cycles.list_anomaly import Oddity
 from checkers.cycles.shortest import Cycle, CycleEdge
 from checkers.cycles.steps import NONE
 from checkers.proof import Proof

@@ -31,6 +31,7 @@ from checkers.check_group import CheckGroup, GroupAnswers, Question
 from checkers.cycles.answers import Counted, answered
 from checkers.cycles.cycles import cycles_of
 from checkers.cycles.edges import EdgeKind
+from checkers.cycles.list_anomaly import Oddity
 from checkers.cycles.moments import (
     Committed,
     KeyTransactions,
@@ -39,7 +40,6 @@ from checkers.cycles.moments import (
     moments_graph,
     written_round,
 )
-from checkers.cycles.oddity import Oddity
 from checkers.cycles.scan import passed
 from checkers.cycles.shortest import Cycle, CycleEdge
 from checkers.entry import CatalogueEntry, Nearness

@@ -26,7 +26,7 @@ from checkers.check_group import Question
 from checkers.cycles.edges import EdgeEnds, ends_of, segments_of, within
 from checkers.cycles.inference import Inferred, Nodes, inferred
 from checkers.cycles.judgement import Reason, reasons_in
-from checkers.cycles.oddity import Oddities
+from checkers.cycles.list_anomaly import Oddities
 from checkers.cycles.shortest import CycleEdge
 from checkers.cycles.steps import COLUMNS
 from checkers.rows import OK

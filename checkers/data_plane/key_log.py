@@ -27,6 +27,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from checkers.data_plane.key_summary import KeyContext, bound_of
 from checkers.data_plane.log import Log, build_log
 from checkers.data_plane.steps import (
     Carried,
@@ -37,7 +38,6 @@ from checkers.data_plane.steps import (
     send_steps,
     steps_with,
 )
-from checkers.data_plane.surroundings import KeyContext, bound_of
 from checkers.membership import is_among
 from checkers.rows import INFO, OK, UNKNOWN_OFFSET, Rows, no_rows, split
 from checkers.setting import FinalRead, Setting

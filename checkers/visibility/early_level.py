@@ -38,7 +38,7 @@ from checkers.proof import Proof
 from checkers.sources import streamed
 from checkers.table_check import TableCheck
 from checkers.visibility.acknowledgements import Acknowledgements, Bound
-from checkers.visibility.reigns import Reign, promising, raised, told_offsets
+from checkers.visibility.metadata_version_intervals import Reign, promising, raised, told_offsets
 
 ENTRY: Final = CatalogueEntry.of(
     __doc__,

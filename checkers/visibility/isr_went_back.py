@@ -33,8 +33,8 @@ from checkers.metadata.in_force import UNSURE
 from checkers.metadata.view import MetadataView, doubtful
 from checkers.slices import Split
 from checkers.table_check import TableCheck
+from checkers.visibility.broker_intervals import Offices, offices
 from checkers.visibility.isr_reads import IsrReads, compared, found_backward, isr_reads
-from checkers.visibility.offices import Offices, offices
 
 ENTRY: Final = CatalogueEntry.of(
     __doc__,

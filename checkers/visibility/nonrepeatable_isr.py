@@ -33,9 +33,9 @@ from checkers.rows import OPEN_NS
 from checkers.slices import Split
 from checkers.sources import streamed
 from checkers.table_check import TableCheck
+from checkers.visibility.broker_intervals import Offices, offices
 from checkers.visibility.isr_reads import IsrReads, compared, found_backward, isr_reads
-from checkers.visibility.offices import Offices, offices
-from checkers.visibility.reigns import LEVEL, promising, raised, told_offsets
+from checkers.visibility.metadata_version_intervals import LEVEL, promising, raised, told_offsets
 
 ENTRY: Final = CatalogueEntry.of(
     __doc__,

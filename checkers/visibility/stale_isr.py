@@ -34,8 +34,8 @@ from checkers.slices import Split
 from checkers.sources import streamed
 from checkers.spans import Span
 from checkers.table_check import TableCheck
+from checkers.visibility.broker_intervals import Offices, offices
 from checkers.visibility.isr_reads import IsrReads, isr_reads
-from checkers.visibility.offices import Offices, offices
 
 ENTRY: Final = CatalogueEntry.of(
     __doc__,

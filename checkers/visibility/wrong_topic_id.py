@@ -40,8 +40,8 @@ from checkers.proof import Proof
 from checkers.slices import Split
 from checkers.sources import Source, streamed
 from checkers.table_check import TableCheck
+from checkers.visibility.broker_intervals import Offices, offices
 from checkers.visibility.newer import NONE, first_known_above
-from checkers.visibility.offices import Offices, offices
 
 ENTRY: Final = CatalogueEntry.of(
     __doc__,

@@ -29,9 +29,9 @@ from clusters.kafka.admin_requests import (
     elect_preferred,
     reassign,
 )
+from clusters.kafka.api_versions import NEWEST, Spoken, leader_epoch_of
 from clusters.kafka.connection import NoAnswerError, NodeConnection
 from clusters.kafka.observation import ask_metadata
-from clusters.kafka.spoken import NEWEST, Spoken, leader_epoch_of
 from clusters.port import NodeName
 from clusters.protocol.talking import Address
 from clusters.topic_spec import TopicSpec

@@ -35,8 +35,8 @@ from kio.schema.incremental_alter_configs.v1.response import IncrementalAlterCon
 from kio.schema.types import BrokerId, TopicName
 from kio.static.primitive import i8, i16, i32, i32Timedelta
 
+from clusters.kafka.api_versions import NEWEST, Spoken
 from clusters.kafka.connection import NoAnswerError, NodeConnection
-from clusters.kafka.spoken import NEWEST, Spoken
 from clusters.topic_spec import TopicSpec
 from history.errors import (
     ATTEMPTS_UNBOUNDED,

@@ -26,8 +26,8 @@ from kio.schema.types import TopicName
 from kio.static.primitive import i8, i32, i32Timedelta
 
 from clusters.kafka.admin_requests import error_name, topic_id_text
+from clusters.kafka.api_versions import NEWEST, Spoken
 from clusters.kafka.connection import NoAnswerError, NodeConnection
-from clusters.kafka.spoken import NEWEST, Spoken
 from clusters.port import NodeName
 from clusters.protocol.talking import Address
 from history.counter import COUNTER_SETTING, counter_of

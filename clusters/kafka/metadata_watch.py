@@ -18,11 +18,11 @@ from kio.schema.errors import ErrorCode
 from kio.schema.types import TopicName
 from kio.static.primitive import i32
 
-from clusters.kafka.asking import ask
+from clusters.kafka.api_versions import NEWEST, Spoken
 from clusters.kafka.connection import NoAnswerError, NodeConnection
 from clusters.kafka.describing import DescribeRecorder, Item, ask_topics
+from clusters.kafka.multi_node_requests import ask
 from clusters.kafka.settings_watch import SettingsWatch
-from clusters.kafka.spoken import NEWEST, Spoken
 from clusters.port import NodeName
 from clusters.protocol.talking import Address
 from history.clock import Clock

@@ -22,8 +22,8 @@ from kio.schema.types import TopicName
 from kio.static.primitive import i32
 
 from clusters.kafka.admin_requests import topic_id_text
-from clusters.kafka.asking import ask
-from clusters.kafka.spoken import NEWEST, Spoken, leader_epoch_of
+from clusters.kafka.api_versions import NEWEST, Spoken, leader_epoch_of
+from clusters.kafka.multi_node_requests import ask
 from clusters.kafka_port import ClusterView, PartitionView
 from clusters.port import NodeName
 from clusters.protocol.talking import Address

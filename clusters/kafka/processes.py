@@ -14,7 +14,7 @@ from clusters.abilities import LinkEnd
 from clusters.hosts.place import DATA, LOOPBACK, Site
 from clusters.hosts.ports import ReservedPorts
 from clusters.kafka.admin import KafkaAdmin
-from clusters.kafka.asking import is_answered
+from clusters.kafka.api_versions import NEWEST, Spoken
 from clusters.kafka.configuration import (
     HOSTS,
     PROPERTIES,
@@ -25,9 +25,9 @@ from clusters.kafka.configuration import (
     nodes_of,
     refuse_reserved,
 )
+from clusters.kafka.multi_node_requests import is_answered
 from clusters.kafka.observation import ask_metadata, view_of
 from clusters.kafka.readiness import await_brokers
-from clusters.kafka.spoken import NEWEST, Spoken
 from clusters.kafka.topics import create_topics
 from clusters.kafka_port import (
     BrokersSpec,

@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from clusters.hosts.place import LOG
+from clusters.kafka.api_versions import NEWEST, Spoken
 from clusters.kafka.observation import ask_metadata, quorum_high_watermark, view_of
-from clusters.kafka.spoken import NEWEST, Spoken
 from clusters.kafka_port import Role, role_of
 from clusters.port import NodeName
 from clusters.processes.node import ProcessNode

@@ -16,9 +16,9 @@ from kio.schema.metadata.v12.response import MetadataResponse
 from kio.static.primitive import i32Timedelta
 
 from clusters.kafka.admin_requests import creatable
-from clusters.kafka.asking import ask
+from clusters.kafka.api_versions import NEWEST, Spoken
+from clusters.kafka.multi_node_requests import ask
 from clusters.kafka.observation import ask_metadata, view_of
-from clusters.kafka.spoken import NEWEST, Spoken
 from clusters.port import NodeName
 from clusters.protocol.talking import Address
 from clusters.topic_spec import TopicSpec

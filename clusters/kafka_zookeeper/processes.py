@@ -20,13 +20,13 @@ from typing import Any, Final
 
 from clusters.abilities import LinkEnd
 from clusters.hosts.place import KEPT, Site
-from clusters.kafka.asking import is_answered
+from clusters.kafka.api_versions import spoken_by
 from clusters.kafka.configuration import KafkaNode
 from clusters.kafka.metadata_watch import MetadataWatch
+from clusters.kafka.multi_node_requests import is_answered
 from clusters.kafka.observation import ask_metadata, view_of
 from clusters.kafka.processes import BrokerProcesses
 from clusters.kafka.software import KafkaFiles
-from clusters.kafka.spoken import spoken_by
 from clusters.kafka_port import ClusterView, PartitionView, Role, role_of
 from clusters.kafka_zookeeper.configuration import session_timeout_ms
 from clusters.kafka_zookeeper.identities import Identities, node_with
@@ -37,8 +37,8 @@ from clusters.port import NodeName
 from clusters.processes.node import ProcessNode, Software
 from clusters.protocol.talking import Address
 from clusters.witness.witness import WitnessReport, write_replicas
-from clusters.zookeeper.asking import is_answered_on
 from clusters.zookeeper.ensemble import Ensemble
+from clusters.zookeeper.four_letter_words import is_answered_on
 from clusters.zookeeper.prepared import ZooKeeperPrepared
 from clusters.zookeeper.stored.tables import write_server_disks
 from clusters.zookeeper.watch import EnsembleWatch

@@ -30,8 +30,8 @@ from clusters.provision.cache import cache_dir
 from clusters.provision.java import find_java
 from harness.prepare.inventory_file import load_inventory
 from history.failure import HarnessError
+from nemesis.verbs.prerequisite import Takes
 from nemesis.verbs.registry import EPISODES, kinds_taking
-from nemesis.verbs.takes import Takes
 
 _MEMORY_BYTES_MIN = 4 << 30
 """The memory for four JVMs of 300 MB, Spark's of 1 GB, and clients."""

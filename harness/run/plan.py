@@ -42,9 +42,9 @@ from harness.scenario.requirement import NO_REQUIRE, is_shortened
 from harness.scenario.scenario import Scenario
 from history.failure import HarnessError, NotHereError, SpecError, UsageError
 from nemesis.targets import Scene
+from nemesis.verbs.prerequisite import Takes
 from nemesis.verbs.registry import kinds_taking
 from nemesis.verbs.step import Step
-from nemesis.verbs.takes import Takes
 
 _FREE_BYTES_MIN: Final = 1 << 30
 """A smoke run writes about 200 MB (logs, segments, node data); below this it would not end well."""

@@ -20,8 +20,8 @@ from clusters.systems import system_of
 from clusters.topic_spec import TopicSpec, keys_of
 from harness.scenario.composed import PARAMETERS, as_value, composed
 from harness.scenario.expectation import Expectation, parse_expectations
-from harness.scenario.laid_over import SYSTEM_KEY, laid_over
 from harness.scenario.mix import parse_mix
+from harness.scenario.on_other_system import SYSTEM_KEY, laid_over
 from harness.scenario.requirement import (
     NO_REQUIRE,
     Requirement,
@@ -47,10 +47,10 @@ from nemesis.mix_spec import MixSpec
 from nemesis.play import parse_play
 from nemesis.steps import flat, kinds_of_play, takes_of, uses_clients
 from nemesis.verbs.members import RemoveNodes
+from nemesis.verbs.prerequisite import Takes
 from nemesis.verbs.reassign import Reassign
 from nemesis.verbs.registry import EPISODES
 from nemesis.verbs.step import Play
-from nemesis.verbs.takes import Takes
 from nemesis.window_kinds import asked_messages, asked_windows
 from nemesis.words import duration_s
 from workloads.registry import kind_of

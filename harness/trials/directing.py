@@ -19,7 +19,7 @@ from harness.interpreter.interpreter import Interpreter
 from harness.interpreter.network import Network
 from harness.interpreter.performer import Performer
 from harness.interpreter.policy import Policy
-from harness.trials.kits import Judge
+from harness.trials.trial_cluster import Judge
 from harness.virtual.evidence import SimulatedTime
 from harness.virtual.looks import SimulatedLooks
 from nemesis.simulated.wire import SimulatedWire

@@ -22,7 +22,7 @@ from clusters.reference.simulated.notebook import RecordedNotebook
 from clusters.reference_zookeeper.simulated.cluster import SimulatedZkCluster
 from clusters.topic_spec import keys_of
 from harness.manifest import note
-from harness.trials.askers import WriteBook
+from harness.trials.metadata_clients import WriteBook
 from harness.trials.plan import TrialPlan
 from harness.virtual.evidence import (
     ORIGIN_UTC_NS,

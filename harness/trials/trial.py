@@ -26,14 +26,14 @@ from clusters.simulation.network import Trouble
 from clusters.simulation.world import Watcher
 from harness.interpreter.books import Unwritten
 from harness.scenario.trial_spec import Storm
-from harness.trials.askers import Administrator, MetadataAsker
 from harness.trials.diary import Diary
 from harness.trials.directing import interpreter_of
-from harness.trials.kits import built, judged, stale_brokers, watched
-from harness.trials.misfits import Laggards, Misfits, garble
+from harness.trials.faulty_nodes import Laggards, Misfits, garble
+from harness.trials.metadata_clients import Administrator, MetadataAsker
 from harness.trials.plan import TrialPlan
 from harness.trials.recording import TrialRecording
 from harness.trials.schedule import Ambush, Schedule
+from harness.trials.trial_cluster import built, judged, stale_brokers, watched
 from harness.virtual.evidence import Overheard, few_collections
 from history.failure import HarnessError
 from nemesis.simulated.wire import SimulatedWire

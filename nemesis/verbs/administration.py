@@ -6,10 +6,10 @@ from typing import Any, TypeVar
 from clusters.port import Cluster, NodeName
 from clusters.stage import Stage
 from history.failure import SpecError
-from nemesis.verbs.course import PlayCourse
+from nemesis.verbs.predicted_state import PlayCourse
 from nemesis.verbs.step import AWAIT_BOUND_S, Bounded
+from nemesis.verbs.step_source import Written
 from nemesis.verbs.verb import Director, Verb
-from nemesis.verbs.written import Written
 from nemesis.words import duration_text
 
 B = TypeVar("B", bound=Bounded)

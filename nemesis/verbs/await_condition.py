@@ -23,10 +23,10 @@ from clusters.observation import (
 from clusters.stage import Stage
 from clusters.systems import SYSTEMS
 from history.failure import SpecError
-from nemesis.verbs.course import Now, PlayCourse
+from nemesis.verbs.predicted_state import Now, PlayCourse
 from nemesis.verbs.step import AWAIT_BOUND_S, Bounded
+from nemesis.verbs.step_source import Written
 from nemesis.verbs.verb import Capabilities, Director, Verb
-from nemesis.verbs.written import Written
 from nemesis.words import did_you_mean, duration_text
 
 _RECOVERED = "recovered"

@@ -12,13 +12,13 @@ from typing import Final
 
 from history.failure import SpecError
 from nemesis.targets import NamedNodes, Target, parse_target, target_data
-from nemesis.verbs.course import PlayCourse
 from nemesis.verbs.episode import Begun, Episode, Opening
 from nemesis.verbs.heal import HealPartition
+from nemesis.verbs.predicted_state import PlayCourse
+from nemesis.verbs.prerequisite import Takes
 from nemesis.verbs.step import Breaking
-from nemesis.verbs.takes import Takes
+from nemesis.verbs.step_source import Written
 from nemesis.verbs.verb import Director, Verb
-from nemesis.verbs.written import Written
 from nemesis.words import did_you_mean, rule_name
 
 _KEYS: Final = ("as", "of", "rate")

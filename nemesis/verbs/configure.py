@@ -13,8 +13,8 @@ from clusters.port import Cluster, NodeName
 from history.failure import SpecError
 from nemesis.verbs.on_nodes import each, node_verb
 from nemesis.verbs.step import OnNodes
+from nemesis.verbs.step_source import Written
 from nemesis.verbs.verb import Deed
-from nemesis.verbs.written import Written
 from nemesis.words import property_texts
 
 

@@ -10,9 +10,9 @@ fences the one that crashed, whose open transaction is aborted.
 from dataclasses import dataclass
 
 from nemesis.clients import ClientChoice
-from nemesis.verbs.course import PlayCourse
 from nemesis.verbs.episode import Begun, Episode, Opening
 from nemesis.verbs.on_clients import OnClients, client_verb
+from nemesis.verbs.predicted_state import PlayCourse
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

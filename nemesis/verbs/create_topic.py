@@ -15,7 +15,7 @@ from clusters.topic_spec import TopicSpec
 from history.failure import SpecError
 from nemesis.verbs.administration import admin_verb, broker_of
 from nemesis.verbs.step import Bounded
-from nemesis.verbs.written import Written
+from nemesis.verbs.step_source import Written
 from nemesis.words import did_you_mean, property_texts
 
 _KEYS: Final = ("name", "partitions", "replication_factor", "replicas", "settings", "via")

@@ -11,14 +11,14 @@ from typing import Any
 
 from clusters.abilities import LosesPower, Starts
 from clusters.port import Cluster, NodeName, NodeState
-from nemesis.verbs.course import Now
 from nemesis.verbs.episode import on_nodes, until_healed
 from nemesis.verbs.on_nodes import UP, node_verb, require_state
+from nemesis.verbs.predicted_state import Now
+from nemesis.verbs.prerequisite import Takes
 from nemesis.verbs.start import Start
 from nemesis.verbs.step import OnNodes
-from nemesis.verbs.takes import Takes
+from nemesis.verbs.step_source import Written
 from nemesis.verbs.verb import Deed
-from nemesis.verbs.written import Written
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

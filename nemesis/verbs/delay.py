@@ -13,9 +13,9 @@ from history.failure import SpecError
 from nemesis.targets import NamedNodes, Scene
 from nemesis.verbs.episode import Begun, Episode, Opening
 from nemesis.verbs.lift import Lift
+from nemesis.verbs.prerequisite import Takes
 from nemesis.verbs.rule import Lay, Operand, count_of, rule_verb
 from nemesis.verbs.step import Parties
-from nemesis.verbs.takes import Takes
 from nemesis.wire.rules import Delay, Direction, Match
 from nemesis.words import duration_s, duration_text
 

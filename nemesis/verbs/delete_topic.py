@@ -13,9 +13,9 @@ from typing import Any
 from clusters.kafka_port import Administers
 from clusters.port import Cluster
 from nemesis.verbs.administration import admin_verb
-from nemesis.verbs.course import PlayCourse
+from nemesis.verbs.predicted_state import PlayCourse
 from nemesis.verbs.step import Bounded
-from nemesis.verbs.written import Written
+from nemesis.verbs.step_source import Written
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

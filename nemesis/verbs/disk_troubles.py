@@ -8,11 +8,11 @@ from typing import Any
 
 from clusters.abilities import TroublesDisks
 from clusters.port import Cluster, DiskTrouble, NodeName, NodeState
-from nemesis.verbs.course import Now
 from nemesis.verbs.episode import on_nodes, until_healed
 from nemesis.verbs.on_nodes import each, node_verb
+from nemesis.verbs.predicted_state import Now
+from nemesis.verbs.prerequisite import Takes
 from nemesis.verbs.step import OnNodes
-from nemesis.verbs.takes import Takes
 from nemesis.verbs.verb import Deed, Healing, Verb
 from nemesis.words import duration_text
 

@@ -12,8 +12,8 @@ from clusters.kafka_port import ClusterView, PartitionView
 from clusters.port import NodeName, role_name
 from history.failure import HarnessError
 from nemesis.targets import NamedNodes, Scene, Target, resolve
+from nemesis.verbs.prerequisite import Takes
 from nemesis.verbs.step import Play, Step
-from nemesis.verbs.takes import Takes
 
 Due = list[tuple[float, Step]]
 """Steps with the times, in seconds, at which they are due."""

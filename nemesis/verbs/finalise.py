@@ -9,7 +9,7 @@ from clusters.evolution import Finalises
 from clusters.port import Cluster
 from nemesis.release_course import parse_version
 from nemesis.verbs.administration import admin_verb
-from nemesis.verbs.course import PlayCourse
+from nemesis.verbs.predicted_state import PlayCourse
 from nemesis.verbs.step import Bounded
 
 

@@ -12,14 +12,14 @@ from clusters.abilities import Starts
 from clusters.kafka_port import BitFlips, FlippedPart
 from clusters.port import Cluster, NodeName, NodeState
 from history.failure import SpecError
-from nemesis.verbs.course import Now
 from nemesis.verbs.episode import on_nodes, until_healed
 from nemesis.verbs.kill import Kill
 from nemesis.verbs.on_nodes import each, node_verb, require_state
+from nemesis.verbs.predicted_state import Now
 from nemesis.verbs.start import Start
 from nemesis.verbs.step import OnNodes
+from nemesis.verbs.step_source import Written
 from nemesis.verbs.verb import Deed
-from nemesis.verbs.written import Written
 from nemesis.words import did_you_mean
 
 

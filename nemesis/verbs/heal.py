@@ -6,10 +6,10 @@
 
 from dataclasses import dataclass
 
-from nemesis.verbs.course import PlayCourse
+from nemesis.verbs.predicted_state import PlayCourse
 from nemesis.verbs.step import Step
+from nemesis.verbs.step_source import Written
 from nemesis.verbs.verb import Director, Verb
-from nemesis.verbs.written import Written
 
 _ALL = "all"
 

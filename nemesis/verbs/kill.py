@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 from clusters.abilities import Kills, Starts
 from clusters.port import Cluster, NodeName, NodeState
-from nemesis.verbs.course import Now
 from nemesis.verbs.episode import on_nodes, until_healed
 from nemesis.verbs.on_nodes import UP, each, node_verb, require_state
+from nemesis.verbs.predicted_state import Now
 from nemesis.verbs.start import Start
 from nemesis.verbs.step import OnNodes
 from nemesis.verbs.verb import Deed

@@ -10,7 +10,7 @@ from clusters.evolution import ChangesMembers
 from clusters.port import Cluster, NodeName
 from history.failure import SpecError
 from nemesis.verbs.administration import admin_verb, nodes_data, nodes_of
-from nemesis.verbs.course import Now, PlayCourse
+from nemesis.verbs.predicted_state import Now, PlayCourse
 from nemesis.verbs.step import Bounded
 
 

@@ -11,7 +11,7 @@ from clusters.kafka_port import Administers
 from clusters.port import Cluster
 from nemesis.verbs.administration import admin_verb, broker_of, by_key
 from nemesis.verbs.step import Bounded
-from nemesis.verbs.written import Written
+from nemesis.verbs.step_source import Written
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from nemesis.clients import ClientChoice, ControlsClients, parse_clients
-from nemesis.verbs.course import PlayCourse
 from nemesis.verbs.episode import Episode
+from nemesis.verbs.predicted_state import PlayCourse
 from nemesis.verbs.step import Breaking
+from nemesis.verbs.step_source import Written
 from nemesis.verbs.verb import Director, Verb
-from nemesis.verbs.written import Written
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

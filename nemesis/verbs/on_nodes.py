@@ -6,11 +6,11 @@ from typing import Any, TypeVar
 from clusters.port import Cluster, NodeName, NodeState
 from history.failure import HarnessError, SpecError
 from nemesis.targets import target_data
-from nemesis.verbs.course import Now, PlayCourse
 from nemesis.verbs.episode import Episode
+from nemesis.verbs.predicted_state import Now, PlayCourse
 from nemesis.verbs.step import OnNodes
+from nemesis.verbs.step_source import Written
 from nemesis.verbs.verb import Capabilities, Deed, Director, Verb
-from nemesis.verbs.written import Written
 
 N = TypeVar("N", bound=OnNodes)
 _ELSEWHERE = "it is done on this machine, and the nodes are on others"

@@ -21,13 +21,13 @@ from history.failure import SpecError
 from nemesis.drawn_cuts import drawn_cut
 from nemesis.targets import Choice, NamedNodes, parse_target, target_data
 from nemesis.topology import ALL, Cut, Flows, Groups, Isolate, OneWay, Party, Shape, Shaped
-from nemesis.verbs.course import PlayCourse
 from nemesis.verbs.episode import Begun, Episode, Opening
 from nemesis.verbs.heal import HealPartition
+from nemesis.verbs.predicted_state import PlayCourse
+from nemesis.verbs.prerequisite import Takes
 from nemesis.verbs.step import Breaking
-from nemesis.verbs.takes import Takes
+from nemesis.verbs.step_source import Written
 from nemesis.verbs.verb import Capabilities, Director, Verb
-from nemesis.verbs.written import Written
 from nemesis.words import did_you_mean, rule_name
 
 _KEYS = ("as", "by", "isolate", "groups", "from", "to", "shape", "among", "flows")

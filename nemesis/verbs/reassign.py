@@ -15,7 +15,7 @@ from clusters.stage import Stage
 from history.failure import SpecError
 from nemesis.verbs.administration import admin_verb, broker_of, by_key
 from nemesis.verbs.step import Bounded
-from nemesis.verbs.written import Written
+from nemesis.verbs.step_source import Written
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,8 +14,8 @@ from typing import Any, Final
 
 from nemesis import verbs
 from nemesis.verbs.episode import Episode
+from nemesis.verbs.prerequisite import Takes
 from nemesis.verbs.step import Breaking, Step
-from nemesis.verbs.takes import Takes
 from nemesis.verbs.verb import Deed, Verb
 
 _MACHINERY: Final = frozenset({"page", "registry"})

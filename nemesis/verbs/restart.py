@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from clusters.abilities import Starts, Stops
 from clusters.port import Cluster, NodeName, NodeState
 from nemesis.targets import NamedNodes
-from nemesis.verbs.course import Now
 from nemesis.verbs.episode import Begun, Episode, Opening
 from nemesis.verbs.on_nodes import each, node_verb, require_state
+from nemesis.verbs.predicted_state import Now
 from nemesis.verbs.start import (
     Start,
     StartsAnew,

@@ -14,11 +14,11 @@ from clusters.port import CLIENTS
 from clusters.stage import Stage
 from history.failure import SpecError, UsageError
 from nemesis.targets import Choice, Target, parse_target, target_data
-from nemesis.verbs.course import PlayCourse
 from nemesis.verbs.episode import Episode
+from nemesis.verbs.predicted_state import PlayCourse
 from nemesis.verbs.step import Breaking, Parties
+from nemesis.verbs.step_source import Written
 from nemesis.verbs.verb import Capabilities, Director, Verb
-from nemesis.verbs.written import Written
 from nemesis.wire.apis import API_KEYS
 from nemesis.wire.rules import Action, Clause, Direction, Match, Operator, Rule
 from nemesis.wire.zookeeper.messages import ONE_WAY

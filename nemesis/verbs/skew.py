@@ -15,13 +15,13 @@ from clusters.abilities import Skew, Skews
 from clusters.port import Cluster, NodeName
 from history.failure import SpecError
 from nemesis.targets import Target
-from nemesis.verbs.course import Now
 from nemesis.verbs.episode import Due, Opening, on_nodes
 from nemesis.verbs.on_nodes import each, node_verb
+from nemesis.verbs.predicted_state import Now
+from nemesis.verbs.prerequisite import Takes
 from nemesis.verbs.step import OnNodes
-from nemesis.verbs.takes import Takes
+from nemesis.verbs.step_source import Written
 from nemesis.verbs.verb import Deed, Healing
-from nemesis.verbs.written import Written
 from nemesis.words import duration_s, duration_text
 
 _JUMP_MIN_S: Final = 0.1

@@ -7,14 +7,14 @@ from clusters.abilities import Snapshots, Starts
 from clusters.port import Cluster, NodeName, NodeState
 from history.failure import SpecError
 from nemesis.targets import Target
-from nemesis.verbs.course import Now, PlayCourse
 from nemesis.verbs.episode import Due, Opening, on_nodes
 from nemesis.verbs.kill import Kill
 from nemesis.verbs.on_nodes import each, node_verb, require_state
+from nemesis.verbs.predicted_state import Now, PlayCourse
 from nemesis.verbs.start import Start
 from nemesis.verbs.step import OnNodes
+from nemesis.verbs.step_source import Written
 from nemesis.verbs.verb import Deed
-from nemesis.verbs.written import Written
 
 _LABEL = "snapshot"
 

@@ -6,11 +6,11 @@ from clusters.abilities import Starts
 from clusters.evolution import ChangesReleases
 from clusters.port import Cluster, NodeName, NodeState
 from nemesis.release_course import parse_release
-from nemesis.verbs.course import Now, PlayCourse
 from nemesis.verbs.on_nodes import each, node_verb
+from nemesis.verbs.predicted_state import Now, PlayCourse
 from nemesis.verbs.step import OnNodes
+from nemesis.verbs.step_source import Written
 from nemesis.verbs.verb import Deed, Healing
-from nemesis.verbs.written import Written
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from history.failure import SpecError
 from nemesis.verbs.step import Step
+from nemesis.verbs.step_source import Written
 from nemesis.verbs.verb import Director, Verb
-from nemesis.verbs.written import Written
 
 _ALL = "all"
 

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from clusters.abilities import Starts, Stops
 from clusters.port import Cluster, NodeName, NodeState
 from nemesis.targets import Target
-from nemesis.verbs.course import Now
 from nemesis.verbs.episode import Due, Opening, on_nodes
 from nemesis.verbs.on_nodes import each, node_verb, require_state
+from nemesis.verbs.predicted_state import Now
 from nemesis.verbs.start import Start
 from nemesis.verbs.step import OnNodes
 from nemesis.verbs.verb import Deed

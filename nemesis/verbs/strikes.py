@@ -24,10 +24,10 @@ from nemesis.verbs.episode import Begun, Episode, EpisodeWindow, Opening
 from nemesis.verbs.kill import Kill
 from nemesis.verbs.move_leader import MoveLeader
 from nemesis.verbs.pause import Pause
+from nemesis.verbs.prerequisite import Takes
 from nemesis.verbs.rule import Lay
 from nemesis.verbs.step import Play, Step
 from nemesis.verbs.stop import ShutDown
-from nemesis.verbs.takes import Takes
 from nemesis.windows import drawn_message_fault, drawn_window
 from nemesis.wire.rules import Action, Clause, Delay, Drop, Duplicate, Hold, Operator, Reorder
 

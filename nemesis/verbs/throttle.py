@@ -14,13 +14,13 @@ from clusters.abilities import Throttles
 from clusters.port import Cluster, NodeName
 from history.failure import SpecError
 from nemesis.targets import Target
-from nemesis.verbs.course import Now
 from nemesis.verbs.episode import Due, Opening, on_nodes
 from nemesis.verbs.on_nodes import each, node_verb
+from nemesis.verbs.predicted_state import Now
+from nemesis.verbs.prerequisite import Takes
 from nemesis.verbs.step import OnNodes
-from nemesis.verbs.takes import Takes
+from nemesis.verbs.step_source import Written
 from nemesis.verbs.verb import Deed, Healing
-from nemesis.verbs.written import Written
 
 _PERCENT: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*%")
 _SHARE_MIN: Final = 0.01

@@ -13,11 +13,11 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from clusters.port import Cluster, NodeName, NodeState
 from nemesis.clients import ControlsClients
-from nemesis.verbs.course import PlayCourse
 from nemesis.verbs.episode import Episode
+from nemesis.verbs.predicted_state import PlayCourse
+from nemesis.verbs.prerequisite import Takes
 from nemesis.verbs.step import OnNodes, Step
-from nemesis.verbs.takes import Takes
-from nemesis.verbs.written import Written
+from nemesis.verbs.step_source import Written
 from nemesis.wire.rules import Action, Match
 
 OnClient = Callable[[ControlsClients, str], str]

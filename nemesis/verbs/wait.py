@@ -6,8 +6,8 @@
 from dataclasses import dataclass
 
 from nemesis.verbs.step import Step
+from nemesis.verbs.step_source import Written
 from nemesis.verbs.verb import Director, Verb
-from nemesis.verbs.written import Written
 from nemesis.words import duration_text
 
 

@@ -6,14 +6,14 @@ from typing import Any
 from clusters.abilities import FormatsByTool, Starts, Wipes
 from clusters.port import Cluster, NodeName, NodeState
 from nemesis.targets import NamedNodes
-from nemesis.verbs.course import Now, PlayCourse
 from nemesis.verbs.episode import on_nodes, until_healed
 from nemesis.verbs.kill import Kill
 from nemesis.verbs.on_nodes import each, node_verb, require_state
+from nemesis.verbs.predicted_state import Now, PlayCourse
 from nemesis.verbs.start import Start
 from nemesis.verbs.step import OnNodes
+from nemesis.verbs.step_source import Written
 from nemesis.verbs.verb import Deed
-from nemesis.verbs.written import Written
 
 _FLAGS = ("keep_directory_id", "by_tool")
 

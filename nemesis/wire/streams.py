@@ -8,7 +8,7 @@ have them, and no rule concerns them. Only a partition does.
 
 from typing import Any
 
-from clusters.kafka.asking import CLIENT_ID
+from clusters.kafka.multi_node_requests import CLIENT_ID
 from clusters.kafka_port import Role
 from clusters.link_protocol import LinkProtocol
 from clusters.port import CLIENTS

@@ -13,10 +13,10 @@ from nemesis.targets import NamedNodes
 from nemesis.verbs.await_condition import Await
 from nemesis.verbs.heal import Heal
 from nemesis.verbs.pause import Resume
+from nemesis.verbs.prerequisite import Takes
 from nemesis.verbs.rule import Lay
 from nemesis.verbs.snapshot import TakeSnapshot
 from nemesis.verbs.step import OnNodes, Parties, Play
-from nemesis.verbs.takes import Takes
 from nemesis.verbs.wait import Wait
 from nemesis.wire.rules import Clause, Direction, Hold, Match, Operator
 

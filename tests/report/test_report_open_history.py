@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from harness.histories.made import Making, made
+from harness.histories.synthetic import Making, made
 from report.junit import write_junit
 from report.page import write_page
 from report.reading import read_run

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from checkers.data_plane.key_summary import KeyContext, Spans, furthest, spans_of
 from checkers.data_plane.large.survey import Blocks, Grain, PieceSurvey
 from checkers.data_plane.steps import Carried, by_process
-from checkers.data_plane.surroundings import KeyContext, Spans, furthest, spans_of
 from checkers.membership import is_among
 from checkers.rows import UNKNOWN_OFFSET, Rows, joined
 

@@ -28,6 +28,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from checkers.data_plane.key_log import KeyLog, log_of_rows
+from checkers.data_plane.key_summary import KeyContext, Spans
 from checkers.data_plane.large.plan import KeySegment
 from checkers.data_plane.large.survey import read_homes, send_homes
 from checkers.data_plane.log import Log
@@ -40,7 +41,6 @@ from checkers.data_plane.steps import (
     send_steps,
     steps_with,
 )
-from checkers.data_plane.surroundings import KeyContext, Spans
 from checkers.rows import UNKNOWN_OFFSET, Rows, joined, split
 from checkers.setting import Setting
 

@@ -23,7 +23,9 @@ from clusters.hosts.local import LocalProcess
 from clusters.hosts.local_host import loopback_address
 from clusters.hosts.place import LOG, NodeProcess
 from clusters.hosts.ports import ReservedPorts
-from clusters.hosts.ssh.carrying import (
+from clusters.hosts.ssh.connection import SshConnection
+from clusters.hosts.ssh.inventory import Inventory, Machine, assign
+from clusters.hosts.ssh.uploads import (
     COPY,
     carry,
     far_java,
@@ -31,8 +33,6 @@ from clusters.hosts.ssh.carrying import (
     refuse_other_processor,
     translated,
 )
-from clusters.hosts.ssh.connection import SshConnection
-from clusters.hosts.ssh.inventory import Inventory, Machine, assign
 from clusters.hosts.ssh.warden import RemoteWarden, Way
 from clusters.hosts.warden import Warden
 from clusters.port import NodeName

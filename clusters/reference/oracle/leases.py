@@ -20,8 +20,8 @@ from clusters.reference.nodes.messages.control import (
     BrokerRegistrationResponse,
 )
 from clusters.reference.nodes.states import BrokerState
-from clusters.reference.oracle.decided import Decided, DecidedBroker, Led, Problem
 from clusters.reference.oracle.finding import Nodes
+from clusters.reference.oracle.metadata_oracle import Decided, DecidedBroker, Led, Problem
 
 _SLACK_NS: Final = 200_000_000
 """Ticks, a drifting clock, and a step that was under way."""

@@ -12,11 +12,11 @@ from typing import Any, Final
 from clusters.node_port import notes
 from clusters.node_port.storage import PartitionKey
 from clusters.reference.nodes.messages import client, control, data
-from clusters.reference.oracle.decided import Decided, Problem
 from clusters.reference.oracle.finding import Finding, Nodes
-from clusters.reference.oracle.kept import Kept
 from clusters.reference.oracle.leases import Leases
-from clusters.reference.oracle.shown import Shown
+from clusters.reference.oracle.metadata_oracle import Decided, Problem
+from clusters.reference.oracle.record_oracle import Kept
+from clusters.reference.oracle.visibility_oracle import Shown
 
 _REGISTER: Final = control.BrokerRegistrationRequest.kind
 _REGISTERED: Final = control.BrokerRegistrationResponse.kind

@@ -11,10 +11,10 @@ from typing import Any, Final
 from clusters.node_port import notes
 from clusters.node_port.storage import PartitionKey
 from clusters.reference.nodes.messages import client, data
-from clusters.reference.oracle.contact import Contact
-from clusters.reference.oracle.decided import Problem
 from clusters.reference.oracle.finding import Finding, Nodes
-from clusters.reference.oracle.kept import Kept
+from clusters.reference.oracle.metadata_oracle import Problem
+from clusters.reference.oracle.record_oracle import Kept
+from clusters.reference.oracle.zk_heartbeat_oracle import Contact
 from clusters.reference.oracle.znodes import ZnodeDecisions
 from clusters.reference.zk import messages as zk
 

@@ -24,6 +24,7 @@ from clusters.reference.nodes.serving.server import Server
 from clusters.reference.zk.clients import ClientsOfController, ProducerIdZnode, ToldMetadata
 from clusters.reference.zk.configuration import InterBrokerProtocol, ZkConfiguration
 from clusters.reference.zk.control.controller import ANSWERED, Controller
+from clusters.reference.zk.controller_requests import TELLING, ControllerRequests
 from clusters.reference.zk.isr_changes import IsrChanges, IsrWrites
 from clusters.reference.zk.life_cycle import ZkLifeCycle
 from clusters.reference.zk.messages import (
@@ -38,7 +39,6 @@ from clusters.reference.zk.registration import ZkRegistration
 from clusters.reference.zk.rules import ZkRules
 from clusters.reference.zk.settings import Settings
 from clusters.reference.zk.situation import ZkSituation
-from clusters.reference.zk.told import TELLING, ControllerRequests
 
 _OF_BROKERS: Final = frozenset(
     {MetadataHeartbeatRequest.kind, IsrChangeRequest.kind, ControlledShutdownRequest.kind}

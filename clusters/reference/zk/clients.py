@@ -13,8 +13,8 @@ from clusters.reference.nodes.image import MetadataImage
 from clusters.reference.nodes.messages.control import AllocateProducerIdsResponse
 from clusters.reference.nodes.serving.forwarding import Forwarding
 from clusters.reference.nodes.serving.producer_ids import ProducerIds
-from clusters.reference.zk.asking import SessionExpiredError
 from clusters.reference.zk.control.controller import CONTROLLED, Controller
+from clusters.reference.zk.session_requests import SessionExpiredError
 from clusters.reference.zk.situation import ZkSituation
 from clusters.reference.zk.znodes import PRODUCER_IDS, ProducerIdBlock
 

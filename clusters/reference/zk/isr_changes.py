@@ -22,8 +22,8 @@ from clusters.reference.nodes.configuration import MS
 from clusters.reference.nodes.errors import Error
 from clusters.reference.nodes.replicas.leader import Leader
 from clusters.reference.nodes.replicas.proposals import RepeatedRequest, drop_proposal
-from clusters.reference.zk.asking import SessionExpiredError
 from clusters.reference.zk.messages import IsrChange, IsrChangeRequest, IsrChangeResponse
+from clusters.reference.zk.session_requests import SessionExpiredError
 from clusters.reference.zk.situation import ZkSituation
 from clusters.reference.zk.znodes import (
     ISR_CHANGE_PREFIX,

@@ -14,10 +14,10 @@ from clusters.node_port.storage import PartitionKey
 from clusters.node_port.zookeeper import Stat
 from clusters.reference.nodes.levels import LEVEL_EPOCHS, LEVEL_REGISTRATION
 from clusters.reference.nodes.situation import Situation
-from clusters.reference.zk.asking import Asking
 from clusters.reference.zk.configuration import InterBrokerProtocol, ZkConfiguration
 from clusters.reference.zk.messages import PartitionState
 from clusters.reference.zk.rules import ZkRules
+from clusters.reference.zk.session_requests import Asking
 
 _UNREAD: Final = 1 << 30
 

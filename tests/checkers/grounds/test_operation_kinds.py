@@ -10,11 +10,11 @@ import pyarrow.parquet as pq
 import pytest
 from manifests import MANIFEST as SMALL
 
+from checkers.case_counts import weighed
 from checkers.catalogue import asked
 from checkers.grounds.operation_kinds import operation_kinds, operation_kinds_in
 from checkers.grounds.topics_alive import topics_alive, topics_alive_in
 from checkers.verdict import CheckResult, Validity, Verdict
-from checkers.weight import weighed
 from history.manifest import Manifest, Promises, read_manifest, write_manifest
 from history.run_directory import RunDirectory
 from history.schema import TABLES

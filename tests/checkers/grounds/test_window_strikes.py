@@ -8,6 +8,7 @@ import pytest
 from manifests import MANIFEST as SMALL
 from window_rows import NEVER_OPENED, UNUSED, windows_table
 
+from checkers.case_counts import weighed
 from checkers.catalogue import asked
 from checkers.grounds.windows import (
     WindowKind,
@@ -17,7 +18,6 @@ from checkers.grounds.windows import (
     window_strikes,
 )
 from checkers.verdict import CheckResult, Validity, Verdict, read_verdict, write_verdict
-from checkers.weight import weighed
 from history.run_directory import RunDirectory
 
 MANIFEST = replace(SMALL, recorded=("windows",))

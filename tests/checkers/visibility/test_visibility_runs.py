@@ -12,13 +12,13 @@ from metadata_histories import tables
 from proving import assert_proof
 
 from checkers.anomaly import anomalies_of
+from checkers.case_counts import weighed
 from checkers.catalogue import asked
 from checkers.check_group import Question
 from checkers.runner.tasks import TaskSession
 from checkers.setting import Setting
 from checkers.verdict import CheckResult, Validity
 from checkers.visibility.group import CHECKS
-from checkers.weight import weighed
 from history.cluster_schema import METADATA_OFFSETS
 from history.run_directory import RunDirectory
 from history.schema import FAULTS, OPERATIONS, RECORDS

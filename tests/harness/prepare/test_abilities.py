@@ -18,8 +18,8 @@ from clusters.kafka_port import ClusterView, FlippedPart, KafkaSpec, PartitionVi
 from clusters.observation import Changed
 from clusters.port import NodeName
 from clusters.reference.nodes.rules import Rules
-from clusters.reference.oracle.insides import Insides
 from clusters.reference.oracle.oracle import DELIVERED, SENT, Oracle
+from clusters.reference.oracle.world_view import Insides
 from clusters.reference.simulated.cluster import CLIENTS_FROM, HARNESS_FROM, SimulatedCluster
 from clusters.reference.simulated.quorum_cluster import build
 from clusters.setting_changes import SettingChange

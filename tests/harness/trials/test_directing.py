@@ -9,8 +9,8 @@ from clusters.kafka_port import KafkaSpec
 from clusters.kafka_targets import LEADER
 from clusters.port import NodeName, NodeState
 from clusters.reference.nodes.rules import Rules
-from clusters.reference.oracle.insides import Insides
 from clusters.reference.oracle.oracle import DELIVERED, SENT, Oracle
+from clusters.reference.oracle.world_view import Insides
 from clusters.reference.simulated.cluster import CLIENTS_FROM, SimulatedCluster
 from clusters.reference.simulated.quorum_cluster import build
 from clusters.topic_spec import TopicSpec

@@ -9,10 +9,10 @@ from history.failure import SpecError
 from nemesis.play import parse_play, step_data
 from nemesis.steps import takes_of
 from nemesis.targets import NamedNodes
+from nemesis.verbs.prerequisite import Takes
 from nemesis.verbs.skew import SkewClock
 from nemesis.verbs.squeeze import Squeeze
 from nemesis.verbs.step import OnNodes, Play
-from nemesis.verbs.takes import Takes
 from nemesis.verbs.throttle import Throttle
 
 STAGE = Stage(

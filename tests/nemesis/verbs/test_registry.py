@@ -14,8 +14,8 @@ from nemesis.verbs.page import verbs_page
 from nemesis.verbs.registry import EPISODES, KINDS, VERBS, verb_of
 from nemesis.verbs.rule import Lay
 from nemesis.verbs.step import Breaking, OnNodes
+from nemesis.verbs.step_source import Written
 from nemesis.verbs.wait import Wait
-from nemesis.verbs.written import Written
 from nemesis.wire.rules import Delay
 
 B = tuple(map(NodeName, ("broker-1", "broker-2", "broker-3")))

@@ -21,7 +21,7 @@ from wire_doubles import (
     plain_response,
 )
 
-from clusters.kafka.asking import CLIENT_ID
+from clusters.kafka.multi_node_requests import CLIENT_ID
 from clusters.protocol.framing import request_frame
 from nemesis.wire.effects import Broken, Effect, Errand, Finish, Reset, Resumed, Send, Side, Wake
 from nemesis.wire.frame import TopicNames

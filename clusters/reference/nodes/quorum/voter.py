@@ -1,8 +1,8 @@
 """A voter of the metadata quorum, as a controller holds it.
 
-`seat.py` is its state machine, `hearing.py` what it makes of messages. A process that was killed
-finds on its disk what may not be durable yet, a vote for one: nothing is said or answered before a
-sync, and requests that come earlier are closed.
+`quorum_state.py` is its state machine, `quorum_requests.py` handles its messages. After a kill the
+process may find data on its disk that are not durable yet, such as a vote. So it sends and answers
+nothing before a sync, and closes requests that come earlier.
 """
 
 from typing import Any
@@ -24,9 +24,9 @@ from clusters.node_port.storage import (
     Snapshot,
 )
 from clusters.reference.nodes.configuration import Configuration
-from clusters.reference.nodes.quorum.hearing import Hearing
 from clusters.reference.nodes.quorum.metadata_log import ARRIVED, QUORUM, START, MetadataLog
-from clusters.reference.nodes.quorum.seat import Seat
+from clusters.reference.nodes.quorum.quorum_requests import Hearing
+from clusters.reference.nodes.quorum.quorum_state import Seat
 from clusters.reference.nodes.quorum.snapshots import Pieces, SnapshotCodec, SnapshotValues
 from clusters.reference.nodes.quorum.transitions import VoterState
 from clusters.reference.nodes.rules import Rules

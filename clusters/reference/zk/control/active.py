@@ -18,21 +18,21 @@ from clusters.reference.nodes.control.moves import preferred_elections
 from clusters.reference.nodes.control.reassignment import in_progress
 from clusters.reference.nodes.image import PartitionImage
 from clusters.reference.nodes.messages.control import DeleteTopicsRequest
-from clusters.reference.zk.asking import Asking
 from clusters.reference.zk.control.broker_changes import BrokerChanges
 from clusters.reference.zk.control.broker_states import BrokerStates
 from clusters.reference.zk.control.change import StateChange
 from clusters.reference.zk.control.channels import Channels, Local
 from clusters.reference.zk.control.context import Context
+from clusters.reference.zk.control.controller_state import Parts
 from clusters.reference.zk.control.deletions import Deletions, Garbage
 from clusters.reference.zk.control.heartbeats import Heartbeats
+from clusters.reference.zk.control.job_queue import JobQueue
 from clusters.reference.zk.control.leaders import begun, completed, departed, leaderless
 from clusters.reference.zk.control.outside_writes import IsrNotifications, Topics
-from clusters.reference.zk.control.parts import Parts
 from clusters.reference.zk.control.requests import ClientRequests
-from clusters.reference.zk.control.work import JobQueue
 from clusters.reference.zk.coroutines import Coroutines
 from clusters.reference.zk.messages import ControlledShutdownRequest, MetadataHeartbeatRequest
+from clusters.reference.zk.session_requests import Asking
 from clusters.reference.zk.znodes import (
     BROKER_IDS,
     DELETE_TOPICS,

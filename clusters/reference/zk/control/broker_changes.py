@@ -20,9 +20,9 @@ from clusters.reference.nodes.records import (
     RegisterBrokerRecord,
     UnregisterBrokerRecord,
 )
+from clusters.reference.zk.control.controller_state import Parts
+from clusters.reference.zk.control.job_queue import Plan
 from clusters.reference.zk.control.leaders import begun, departed, in_new_epoch, leaderless
-from clusters.reference.zk.control.parts import Parts
-from clusters.reference.zk.control.work import Plan
 from clusters.reference.zk.control.writes import units
 from clusters.reference.zk.znodes import BrokerInfo
 

@@ -31,7 +31,6 @@ from clusters.node_port.zookeeper import (
 )
 from clusters.reference.nodes.errors import Error
 from clusters.reference.nodes.messages.control import DeleteTopicsRequest
-from clusters.reference.zk.asking import Asking
 from clusters.reference.zk.configuration import InterBrokerProtocol
 from clusters.reference.zk.control.active import ActiveController
 from clusters.reference.zk.control.channels import ANSWERS, REQUESTS, Local
@@ -43,6 +42,7 @@ from clusters.reference.zk.messages import (
     IsrChangeRequest,
     MetadataHeartbeatRequest,
 )
+from clusters.reference.zk.session_requests import Asking
 from clusters.reference.zk.situation import ZkSituation
 from clusters.reference.zk.znodes import (
     BROKER_IDS,

@@ -23,8 +23,8 @@ from clusters.reference.nodes.control.topics import deleted
 from clusters.reference.nodes.errors import Error
 from clusters.reference.nodes.messages.control import DeleteTopicsRequest, DeleteTopicsResponse
 from clusters.reference.nodes.records import RemoveTopicRecord
-from clusters.reference.zk.control.parts import Parts
-from clusters.reference.zk.control.work import Plan
+from clusters.reference.zk.control.controller_state import Parts
+from clusters.reference.zk.control.job_queue import Plan
 from clusters.reference.zk.control.writes import unit
 from clusters.reference.zk.znodes import (
     CONFIG_CHANGES,

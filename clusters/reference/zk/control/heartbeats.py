@@ -19,7 +19,7 @@ from clusters.node_port.zookeeper import Sync, ZkOutcome
 from clusters.protocol.controlled_states import ControlledState
 from clusters.reference.nodes.errors import Error
 from clusters.reference.zk.control.broker_changes import BrokerChanges, registration
-from clusters.reference.zk.control.parts import Parts
+from clusters.reference.zk.control.controller_state import Parts
 from clusters.reference.zk.control.refusals import refuse
 from clusters.reference.zk.messages import (
     ControlledShutdownRequest,

@@ -10,9 +10,9 @@ Source: Kafka's `KafkaController.processTopicChange`, `processPartitionModificat
 """
 
 from clusters.node_port.zookeeper import Delete, GetChildren, GetData
+from clusters.reference.zk.control.controller_state import Parts
+from clusters.reference.zk.control.job_queue import WorkPort
 from clusters.reference.zk.control.leaders import begun
-from clusters.reference.zk.control.parts import Parts
-from clusters.reference.zk.control.work import WorkPort
 from clusters.reference.zk.znodes import (
     ISR_CHANGES,
     TOPICS,

@@ -31,9 +31,9 @@ from clusters.reference.nodes.messages.control import (
     ListReassignmentsRequest,
 )
 from clusters.reference.nodes.records import MetadataRecord
+from clusters.reference.zk.control.controller_state import Parts
+from clusters.reference.zk.control.job_queue import Plan
 from clusters.reference.zk.control.leaders import in_new_epoch, leaderless
-from clusters.reference.zk.control.parts import Parts
-from clusters.reference.zk.control.work import Plan
 from clusters.reference.zk.control.writes import units
 from clusters.reference.zk.messages import IsrChange, IsrChangeRequest, IsrChangeResponse
 from clusters.reference.zk.rules import ZkRules

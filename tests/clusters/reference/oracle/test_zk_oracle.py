@@ -10,7 +10,7 @@ from clusters.node_port import notes
 from clusters.node_port.effects import NOTE
 from clusters.protocol.controlled_states import ControlledState
 from clusters.reference.nodes.errors import Error
-from clusters.reference.oracle.insides import Insides
+from clusters.reference.oracle.world_view import Insides
 from clusters.reference.oracle.zk_oracle import ZkOracle
 from clusters.reference.zk.messages import (
     IsrChange,

@@ -12,8 +12,8 @@ from clusters.node_port.zookeeper import (
     ZkOutcome,
     ZkResponse,
 )
-from clusters.reference.zk.asking import Asking, SessionExpiredError
 from clusters.reference.zk.coroutines import Coroutines, NotDoneError, Result
+from clusters.reference.zk.session_requests import Asking, SessionExpiredError
 
 CONNECTED, SUSPENDED, EXPIRED = SessionState.CONNECTED, SessionState.SUSPENDED, SessionState.EXPIRED
 LOST = int(ZkError.CONNECTION_LOSS)

@@ -19,8 +19,8 @@ from clusters.reference.nodes.quorum.replay import Replayer
 from clusters.reference.nodes.quorum.voter import Voter
 from clusters.reference.nodes.records import ProducerIdsRecord
 from clusters.reference.nodes.rules import Rules
-from clusters.reference.oracle.insides import Insides
 from clusters.reference.oracle.oracle import Oracle
+from clusters.reference.oracle.world_view import Insides
 
 VOTERS = (1001, 1002, 1003)
 OBSERVERS = (1, 2)

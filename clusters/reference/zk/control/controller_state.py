@@ -7,14 +7,14 @@ from typing import Any
 from clusters.node_port.effects import Effects
 from clusters.node_port.zookeeper import Delete
 from clusters.reference.nodes.records import MetadataRecord
-from clusters.reference.zk.asking import Asking
 from clusters.reference.zk.control.broker_states import BrokerStates
 from clusters.reference.zk.control.channels import Channels
 from clusters.reference.zk.control.context import Context
+from clusters.reference.zk.control.job_queue import JobQueue, JobRefusedError, Plan
 from clusters.reference.zk.control.refusals import refuse
-from clusters.reference.zk.control.work import JobQueue, JobRefusedError, Plan
 from clusters.reference.zk.control.writes import unit, units
 from clusters.reference.zk.coroutines import Coroutines
+from clusters.reference.zk.session_requests import Asking
 from clusters.reference.zk.situation import ZkSituation
 
 

@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 from manifests import MANIFEST
 
+from checkers.case_counts import weighed
 from checkers.catalogue import entry_of
 from checkers.grounds.required import required
 from checkers.verdict import CheckResult, Validity, Verdict, worst
-from checkers.weight import weighed
 from history.manifest import Manifest, Promises
 
 PROMISES = Promises(idempotent=True, acks="all", consume="assign")

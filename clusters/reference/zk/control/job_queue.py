@@ -19,11 +19,11 @@ from clusters.node_port.effects import NOTE, Effects
 from clusters.node_port.notes import DECISION_ASKED, DECISION_SETTLED
 from clusters.node_port.zookeeper import GetData, Operation, ZkOutcome
 from clusters.reference.nodes.errors import Error
-from clusters.reference.zk.asking import Asking
 from clusters.reference.zk.control.change import StateChange
 from clusters.reference.zk.control.context import Context
 from clusters.reference.zk.control.writes import Unit, applied, holds, is_deposed, reads_of
 from clusters.reference.zk.coroutines import Coroutines, NotDoneError, Result
+from clusters.reference.zk.session_requests import Asking
 
 JOBS_MAX: Final = 1_000
 """The most jobs in the queue: a broker has a handful under way, so that only a fault brings more.

@@ -24,7 +24,7 @@ from clusters.reference.nodes.messages.quorum import (
 )
 from clusters.reference.nodes.quorum.epochs import is_refused
 from clusters.reference.nodes.quorum.leading import ReplicaProgress
-from clusters.reference.nodes.quorum.seat import Seat
+from clusters.reference.nodes.quorum.quorum_state import Seat
 from clusters.reference.nodes.quorum.snapshots import BEGINS_ANEW, Pieces
 from clusters.reference.nodes.quorum.transitions import VoterState
 from clusters.reference.nodes.rules import Rules

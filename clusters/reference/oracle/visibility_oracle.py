@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from clusters.reference.nodes.levels import LEVEL_VISIBILITY
-from clusters.reference.oracle.decided import Decided, Problem
 from clusters.reference.oracle.finding import Nodes
+from clusters.reference.oracle.metadata_oracle import Decided, Problem
 
 
 @dataclass(slots=True)

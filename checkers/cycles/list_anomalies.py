@@ -31,7 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from checkers.cycles.inconsistencies import internal_inconsistencies, lost_updates
-from checkers.cycles.oddity import Lists, Oddities, Oddity, list_text, spelled_out
+from checkers.cycles.list_anomaly import Lists, Oddities, Oddity, list_text, spelled_out
 from checkers.cycles.versions import is_failed
 from checkers.proof import Proof
 from checkers.rows import FAIL, OK

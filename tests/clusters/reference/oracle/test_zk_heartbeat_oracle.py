@@ -12,7 +12,7 @@ import pytest
 
 from clusters.node_port import notes
 from clusters.node_port.effects import NOTE
-from clusters.reference.oracle.insides import Insides
+from clusters.reference.oracle.world_view import Insides
 from clusters.reference.oracle.zk_oracle import ZkOracle
 from clusters.reference.zk.messages import MetadataHeartbeatRequest
 

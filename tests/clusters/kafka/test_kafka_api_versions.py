@@ -8,8 +8,8 @@ from kio.schema.metadata.v6 import response as oldest
 from kio.schema.types import BrokerId, TopicName
 from kio.static.primitive import i32, i32Timedelta
 
+from clusters.kafka.api_versions import leader_epoch_of, spoken_by
 from clusters.kafka.describing import metadata_items
-from clusters.kafka.spoken import leader_epoch_of, spoken_by
 
 
 @pytest.mark.parametrize(

@@ -8,11 +8,11 @@ from clusters.node_port.storage import PartitionKey
 from clusters.port import NodeName
 from clusters.reference.nodes.errors import Error
 from clusters.reference.nodes.rules import Rules
-from clusters.reference.oracle.decided import Decisions
 from clusters.reference.oracle.finding import Finding
-from clusters.reference.oracle.insides import Insides, ZkInsides
-from clusters.reference.oracle.kept import Kept
+from clusters.reference.oracle.metadata_oracle import Decisions
 from clusters.reference.oracle.oracle import DELIVERED, SENT, Oracle
+from clusters.reference.oracle.record_oracle import Kept
+from clusters.reference.oracle.world_view import Insides, ZkInsides
 from clusters.reference.oracle.zk_oracle import ZK_DELIVERED, ZK_SENT, ZkOracle
 from clusters.reference.simulated.cluster import CLIENTS_FROM, SimulatedCluster
 from clusters.reference.simulated.quorum_cluster import build as build_quorum
