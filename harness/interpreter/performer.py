@@ -20,7 +20,7 @@ from nemesis.verbs.pause import Resume
 from nemesis.verbs.registry import VERBS, kind_of, verb_of
 from nemesis.verbs.start import Start
 from nemesis.verbs.step import OnNodes
-from nemesis.verbs.verb import Deed, Healing, Verb
+from nemesis.verbs.verb import Healing, NodeAction, Verb
 
 
 @dataclass(slots=True, kw_only=True)
@@ -219,7 +219,7 @@ class Performer:
         self.open_faults.remove(fault)
 
 
-def deed_of(verb: "Verb[Any]") -> "Deed[Any]":
+def deed_of(verb: "Verb[Any]") -> "NodeAction[Any]":
     """The effect on nodes of a verb that is done to them."""
     assert verb.deed is not None, f"{verb.word} is done to nodes"
     return verb.deed

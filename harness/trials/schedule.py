@@ -225,7 +225,7 @@ class Schedule:
             yield None
 
 
-class Ambush:
+class LeaderKiller:
     """A watcher of the world in front of the oracle: it passes everything on. `end` mends."""
 
     def __init__(

@@ -31,7 +31,17 @@ from nemesis.simulated.frames import (
 from nemesis.simulated.parties import SimulatedParties
 from nemesis.wire.actions import let_go
 from nemesis.wire.carried import NO_VERSIONS
-from nemesis.wire.effects import Broken, Effect, Errand, Finish, Reset, Resumed, Send, Side, Wake
+from nemesis.wire.effects import (
+    Broken,
+    Effect,
+    Finish,
+    ProxyRequest,
+    Reset,
+    Resumed,
+    Send,
+    Side,
+    Wake,
+)
 from nemesis.wire.frame import TopicNames
 from nemesis.wire.matching import refuse_impossible
 from nemesis.wire.pipe import HeldFrame
@@ -252,7 +262,7 @@ class SimulatedWire:
         match effect:
             case Send(side=side, data=frame):
                 self._pass(self._connections.content(session), side, frame)
-            case Errand(frame=frame, copy=copy):
+            case ProxyRequest(frame=frame, copy=copy):
                 assert isinstance(frame, MessageFrame)
                 if copy:
                     now_ns = self._world.now_ns

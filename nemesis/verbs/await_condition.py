@@ -23,9 +23,9 @@ from clusters.observation import (
 from clusters.stage import Stage
 from clusters.systems import SYSTEMS
 from history.failure import SpecError
-from nemesis.verbs.predicted_state import Now, PlayCourse
+from nemesis.verbs.predicted_state import Now, PredictedState
 from nemesis.verbs.step import AWAIT_BOUND_S, Bounded
-from nemesis.verbs.step_source import Written
+from nemesis.verbs.step_source import StepSource
 from nemesis.verbs.verb import Capabilities, Director, Verb
 from nemesis.words import did_you_mean, duration_text
 
@@ -57,7 +57,7 @@ def parse_condition(value: object, *, stage: Stage) -> Condition:
         raise error.below(str(word)) from None
 
 
-def _parse(written: Written) -> Await:
+def _parse(written: StepSource) -> Await:
     within_s = written.duration_s("within") if "within" in written.item else AWAIT_BOUND_S
     condition = parse_condition(written.operand, stage=written.stage)
     return Await(condition=condition, within_s=within_s)
@@ -71,7 +71,7 @@ def _perform(step: Await, director: Director) -> bool:
     return director.await_condition(step)
 
 
-def _follow(step: Await, course: PlayCourse) -> None:
+def _follow(step: Await, course: PredictedState) -> None:
     condition = step.condition
     if isinstance(condition, Acknowledged):
         course.require_clients("await")

@@ -14,10 +14,10 @@ from history.failure import SpecError
 from nemesis.targets import NamedNodes, Target, parse_target, target_data
 from nemesis.verbs.episode import Begun, Episode, Opening
 from nemesis.verbs.heal import HealPartition
-from nemesis.verbs.predicted_state import PlayCourse
-from nemesis.verbs.prerequisite import Takes
+from nemesis.verbs.predicted_state import PredictedState
+from nemesis.verbs.prerequisite import Prerequisite
 from nemesis.verbs.step import Breaking
-from nemesis.verbs.step_source import Written
+from nemesis.verbs.step_source import StepSource
 from nemesis.verbs.verb import Director, Verb
 from nemesis.words import did_you_mean, rule_name
 
@@ -37,7 +37,7 @@ class Bandwidth(Breaking):
     bits_per_s: int
 
 
-def _parse(written: Written) -> Bandwidth:
+def _parse(written: StepSource) -> Bandwidth:
     operand, stage = written.operand, written.stage
     if not isinstance(operand, dict) or not {"of", "rate"} <= set(operand):
         raise SpecError((), "bandwidth takes {of: broker-1, rate: 1Mbit}")
@@ -62,7 +62,7 @@ def _perform(step: Bandwidth, director: Director) -> bool:
     return director.on_the_wire(step)
 
 
-def _follow(step: Bandwidth, course: PlayCourse) -> None:
+def _follow(step: Bandwidth, course: PredictedState) -> None:
     course.begin(step.name, course.partitions, what="partition or bandwidth")
 
 
@@ -96,7 +96,7 @@ VERBS = (
         fault=True,
         why_not=lambda _step, there: there.why_no_packets,
         why_not_tried=lambda _step: "a trial does not do it",
-        episodes=(Episode(kind="bandwidth", begin=_begin, takes=Takes.NETWORKS),),
+        episodes=(Episode(kind="bandwidth", begin=_begin, takes=Prerequisite.NETWORKS),),
         tones=("#be123c", "#f08aa0"),
     ),
 )

@@ -13,7 +13,7 @@ from history.failure import SpecError
 from nemesis.targets import NamedNodes, Scene
 from nemesis.verbs.episode import Begun, Episode, Opening
 from nemesis.verbs.lift import Lift
-from nemesis.verbs.prerequisite import Takes
+from nemesis.verbs.prerequisite import Prerequisite
 from nemesis.verbs.rule import Lay, Operand, count_of, rule_verb
 from nemesis.verbs.step import Parties
 from nemesis.wire.rules import Delay, Direction, Match
@@ -73,7 +73,9 @@ VERBS = (
         _action,
         own=("by", "seed"),
         own_data=_own_data,
-        episodes=(Episode(kind="delay", begin=_begin, takes=Takes.PROXY, between_nodes=True),),
+        episodes=(
+            Episode(kind="delay", begin=_begin, takes=Prerequisite.PROXY, between_nodes=True),
+        ),
         tones=("#2f7fb8", "#67b3e6"),
     ),
 )

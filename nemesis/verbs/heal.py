@@ -6,9 +6,9 @@
 
 from dataclasses import dataclass
 
-from nemesis.verbs.predicted_state import PlayCourse
+from nemesis.verbs.predicted_state import PredictedState
 from nemesis.verbs.step import Step
-from nemesis.verbs.step_source import Written
+from nemesis.verbs.step_source import StepSource
 from nemesis.verbs.verb import Director, Verb
 
 _ALL = "all"
@@ -26,7 +26,7 @@ class HealPartition(Step):
     name: str
 
 
-def _parse(written: Written) -> Heal | HealPartition:
+def _parse(written: StepSource) -> Heal | HealPartition:
     name = written.name("heal takes 'all' or the name of a partition or a bandwidth")
     return Heal() if name == _ALL else HealPartition(name=name)
 
@@ -39,7 +39,7 @@ def _heal_one(step: HealPartition, director: Director) -> bool:
     return director.on_the_wire(step)
 
 
-def _follow_one(step: HealPartition, course: PlayCourse) -> None:
+def _follow_one(step: HealPartition, course: PredictedState) -> None:
     course.end(step.name, course.partitions, word="heal")
 
 

@@ -10,7 +10,7 @@ from clusters.evolution import ChangesMembers
 from clusters.port import Cluster, NodeName
 from history.failure import SpecError
 from nemesis.verbs.administration import admin_verb, nodes_data, nodes_of
-from nemesis.verbs.predicted_state import Now, PlayCourse
+from nemesis.verbs.predicted_state import Now, PredictedState
 from nemesis.verbs.step import Bounded
 
 
@@ -40,7 +40,7 @@ def _remove(cluster: Cluster, step: RemoveNodes) -> None:
         cluster.remove_node(node, within_s=step.within_s)
 
 
-def _follow_added(step: AddNodes, course: PlayCourse) -> None:
+def _follow_added(step: AddNodes, course: PredictedState) -> None:
     for node in step.nodes:
         if node in course.members:
             raise SpecError(("add",), f"{node} is a member already at this step")
@@ -48,7 +48,7 @@ def _follow_added(step: AddNodes, course: PlayCourse) -> None:
         course.nodes[node] = Now.UP
 
 
-def _follow_removed(step: RemoveNodes, course: PlayCourse) -> None:
+def _follow_removed(step: RemoveNodes, course: PredictedState) -> None:
     for node in step.nodes:
         course.require_member(node, "remove")
         course.members.discard(node)

@@ -7,10 +7,10 @@ from clusters.port import Cluster, NodeName, NodeState
 from history.failure import HarnessError, SpecError
 from nemesis.targets import target_data
 from nemesis.verbs.episode import Episode
-from nemesis.verbs.predicted_state import Now, PlayCourse
+from nemesis.verbs.predicted_state import Now, PredictedState
 from nemesis.verbs.step import OnNodes
-from nemesis.verbs.step_source import Written
-from nemesis.verbs.verb import Capabilities, Deed, Director, Verb
+from nemesis.verbs.step_source import StepSource
+from nemesis.verbs.verb import Capabilities, Director, NodeAction, Verb
 
 N = TypeVar("N", bound=OnNodes)
 _ELSEWHERE = "it is done on this machine, and the nodes are on others"
@@ -22,14 +22,14 @@ def node_verb(
     word: str,
     example: tuple[str, ...],
     step: type[N],
-    deed: Deed[N],
+    deed: NodeAction[N],
     *,
     modifiers: tuple[str, ...] = (),
-    own: Callable[[Written], dict[str, Any]] = lambda _written: {},
+    own: Callable[[StepSource], dict[str, Any]] = lambda _written: {},
     own_data: Callable[[N], dict[str, object]] = lambda _step: {},
     before: Sequence[Now] = (),
     after: Now | None = None,
-    also: Callable[[N, PlayCourse], None] = lambda _step, _course: None,
+    also: Callable[[N, PredictedState], None] = lambda _step, _course: None,
     healed_by: str = "",
     kind: Callable[[N], str] | None = None,
     episodes: tuple[Episode, ...] = (),
@@ -43,7 +43,7 @@ def node_verb(
     for the same. `also`: what else it tells the course, before its nodes are followed.
     """
 
-    def follow(done: N, course: PlayCourse) -> None:
+    def follow(done: N, course: PredictedState) -> None:
         also(done, course)
         for node in course.named(done.target, word):
             _follow_node(word, node, course, before, after)
@@ -91,12 +91,12 @@ def _act(step: OnNodes, director: Director) -> bool:
     return director.act(step)
 
 
-def _why_not(deed: Deed[N], step: N, there: Capabilities) -> str | None:
+def _why_not(deed: NodeAction[N], step: N, there: Capabilities) -> str | None:
     here = there.why_not_here if deed.on_this_machine else None
     return here or there.lacks(*deed.abilities, *deed.further(step))
 
 
-def _why_not_tried(deed: Deed[N]) -> str | None:
+def _why_not_tried(deed: NodeAction[N]) -> str | None:
     return None if deed.tried_in or deed.parts else "a trial does not do it"
 
 
@@ -104,7 +104,7 @@ _WAY_OUT = {Now.DOWN: "kill or stop it first", Now.PAUSED: "pause it first"}
 
 
 def _follow_node(
-    word: str, node: NodeName, course: PlayCourse, before: Sequence[Now], after: Now | None
+    word: str, node: NodeName, course: PredictedState, before: Sequence[Now], after: Now | None
 ) -> None:
     now = course.now(node)
     if now is Now.TROUBLED:

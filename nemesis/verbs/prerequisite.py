@@ -3,7 +3,7 @@
 from enum import Enum
 
 
-class Takes(Enum):
+class Prerequisite(Enum):
     """A means that a fault takes."""
 
     DISKS = "disks"

@@ -14,9 +14,9 @@ from typing import Any, Final
 
 from nemesis import verbs
 from nemesis.verbs.episode import Episode
-from nemesis.verbs.prerequisite import Takes
+from nemesis.verbs.prerequisite import Prerequisite
 from nemesis.verbs.step import Breaking, Step
-from nemesis.verbs.verb import Deed, Verb
+from nemesis.verbs.verb import NodeAction, Verb
 
 _MACHINERY: Final = frozenset({"page", "registry"})
 """Files that import this one."""
@@ -88,7 +88,7 @@ KINDS: Final = tuple(dict.fromkeys((*(verb.word for verb in _ALL if verb.fault),
 """The kinds of fault by the one name that each has: in mixes, plays, journals, checks and pages."""
 
 
-def kinds_taking(takes: Takes) -> frozenset[str]:
+def kinds_taking(takes: Prerequisite) -> frozenset[str]:
     """Name the kinds of fault that a mix draws and that take this."""
     return frozenset(
         kind
@@ -98,5 +98,5 @@ def kinds_taking(takes: Takes) -> frozenset[str]:
     )
 
 
-def _deed_of(step: Step) -> "Deed[Any] | None":
+def _deed_of(step: Step) -> "NodeAction[Any] | None":
     return verb_of(step).deed

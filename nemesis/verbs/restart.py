@@ -21,7 +21,7 @@ from nemesis.verbs.start import (
     release_of,
 )
 from nemesis.verbs.stop import ShutDown, shut_down
-from nemesis.verbs.verb import Deed
+from nemesis.verbs.verb import NodeAction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +59,7 @@ _RESTART = node_verb(
     "restart",
     ("restart: broker-1",),
     Restart,
-    Deed(
+    NodeAction(
         do=each(_do),
         abilities=(Stops, Starts),
         further=further,

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from history.failure import SpecError
 from nemesis.verbs.step import Step
-from nemesis.verbs.step_source import Written
+from nemesis.verbs.step_source import StepSource
 from nemesis.verbs.verb import Director, Verb
 
 _ALL = "all"
@@ -21,7 +21,7 @@ class StartClients(Step):
     """Start the clients of every workload."""
 
 
-def _parse(written: Written) -> StartClients:
+def _parse(written: StepSource) -> StartClients:
     if written.operand != _ALL:
         raise SpecError((), f"start_clients takes 'all', found {written.operand!r}")
     return StartClients()

@@ -10,7 +10,7 @@ from nemesis.verbs.on_nodes import each, node_verb, require_state
 from nemesis.verbs.predicted_state import Now
 from nemesis.verbs.start import Start
 from nemesis.verbs.step import OnNodes
-from nemesis.verbs.verb import Deed
+from nemesis.verbs.verb import NodeAction
 
 STOP_S = 30.0
 
@@ -44,7 +44,7 @@ _STOP = node_verb(
     "stop",
     ("stop: broker-1",),
     ShutDown,
-    Deed(
+    NodeAction(
         do=each(_do),
         abilities=(Stops, Starts),
         tried_in=(NodeState.RUNNING,),

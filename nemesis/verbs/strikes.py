@@ -24,7 +24,7 @@ from nemesis.verbs.episode import Begun, Episode, EpisodeWindow, Opening
 from nemesis.verbs.kill import Kill
 from nemesis.verbs.move_leader import MoveLeader
 from nemesis.verbs.pause import Pause
-from nemesis.verbs.prerequisite import Takes
+from nemesis.verbs.prerequisite import Prerequisite
 from nemesis.verbs.rule import Lay
 from nemesis.verbs.step import Play, Step
 from nemesis.verbs.stop import ShutDown
@@ -223,14 +223,17 @@ EPISODES = (
         Episode(
             kind=form,
             begin=partial(_begin_single, form=form, action=action),
-            takes=Takes.PROXY,
+            takes=Prerequisite.PROXY,
             strikes=meaning,
         )
         for form, (action, meaning) in _SINGLE.items()
     ),
     *(
         Episode(
-            kind=form, begin=partial(_begin_window, form=form), takes=Takes.PROXY, strikes=meaning
+            kind=form,
+            begin=partial(_begin_window, form=form),
+            takes=Prerequisite.PROXY,
+            strikes=meaning,
         )
         for form, meaning in _FORMS.items()
     ),
@@ -239,7 +242,7 @@ EPISODES = (
         begin=partial(
             _begin_play, form="relay", drawn=drawn_relay, replicas_min=relays.REPLICAS_MIN
         ),
-        takes=Takes.PROXY,
+        takes=Prerequisite.PROXY,
         strikes="a leadership goes round while replicas do not hear each other (three replicas)",
     ),
     Episode(
@@ -252,7 +255,7 @@ EPISODES = (
             rule="late",
             followers_go=True,
         ),
-        takes=Takes.PROXY,
+        takes=Prerequisite.PROXY,
         strikes="a Fetch arrives after its sender lost its disk and came back (three replicas)",
     ),
 )

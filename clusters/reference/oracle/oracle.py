@@ -14,9 +14,9 @@ from clusters.node_port.storage import PartitionKey
 from clusters.reference.nodes.messages import client, control, data
 from clusters.reference.oracle.finding import Finding, Nodes
 from clusters.reference.oracle.leases import Leases
-from clusters.reference.oracle.metadata_oracle import Decided, Problem
-from clusters.reference.oracle.record_oracle import Kept
-from clusters.reference.oracle.visibility_oracle import Shown
+from clusters.reference.oracle.metadata_oracle import MetadataOracle, Problem
+from clusters.reference.oracle.record_oracle import RecordOracle
+from clusters.reference.oracle.visibility_oracle import VisibilityOracle
 
 _REGISTER: Final = control.BrokerRegistrationRequest.kind
 _REGISTERED: Final = control.BrokerRegistrationResponse.kind
@@ -49,16 +49,16 @@ class Oracle:
     clients_from: int = 1 << 20
     """Ids from here on are clients'."""
     findings: list[Finding] = field(default_factory=list)
-    decided: Decided = field(default_factory=Decided)
-    kept: Kept = field(init=False)
+    decided: MetadataOracle = field(default_factory=MetadataOracle)
+    kept: RecordOracle = field(init=False)
     leases: Leases = field(init=False)
-    shown: Shown = field(init=False)
+    shown: VisibilityOracle = field(init=False)
 
     def __post_init__(self) -> None:
         """Give the ghosts what they share."""
-        self.kept = Kept(self.decided, self.nodes, self.min_isr)
+        self.kept = RecordOracle(self.decided, self.nodes, self.min_isr)
         self.leases = Leases(self.decided, self.nodes, self.lease_ns)
-        self.shown = Shown(self.decided, self.nodes)
+        self.shown = VisibilityOracle(self.decided, self.nodes)
 
     def started(self, node: int) -> None:
         """A node's process begins."""

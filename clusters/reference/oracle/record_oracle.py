@@ -44,7 +44,7 @@ class _Log:
 
 
 @dataclass(slots=True)
-class Kept:
+class RecordOracle:
     """The ghosts of all partitions. `min_isr` applies to topics that do not set it."""
 
     decided: Decisions

@@ -94,7 +94,7 @@ class _Incumbent:
 
 
 @dataclass(slots=True)
-class Contact:
+class ZkHeartbeatOracle:
     """The ghost. The time-outs are the cluster's; `refusal` is INVALID_INCARNATION_ID's code."""
 
     decided: ZnodeDecisions

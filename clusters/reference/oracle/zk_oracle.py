@@ -13,8 +13,8 @@ from clusters.node_port.storage import PartitionKey
 from clusters.reference.nodes.messages import client, data
 from clusters.reference.oracle.finding import Finding, Nodes
 from clusters.reference.oracle.metadata_oracle import Problem
-from clusters.reference.oracle.record_oracle import Kept
-from clusters.reference.oracle.zk_heartbeat_oracle import Contact
+from clusters.reference.oracle.record_oracle import RecordOracle
+from clusters.reference.oracle.zk_heartbeat_oracle import ZkHeartbeatOracle
 from clusters.reference.oracle.znodes import ZnodeDecisions
 from clusters.reference.zk import messages as zk
 
@@ -61,8 +61,8 @@ class ZkOracle:
     clients_from: int = 1 << 20
     findings: list[Finding] = field(default_factory=list)
     decided: ZnodeDecisions = field(default_factory=ZnodeDecisions)
-    kept: Kept = field(init=False)
-    contact: Contact = field(init=False)
+    kept: RecordOracle = field(init=False)
+    contact: ZkHeartbeatOracle = field(init=False)
     _asked: dict[tuple[int, int], Any] = field(default_factory=dict)
     """The IsrChanges that were sent, by (broker, correlation); each process counts anew."""
     _changes: dict[tuple[int, int, int], tuple[Any, int, int]] = field(default_factory=dict)
@@ -75,8 +75,8 @@ class ZkOracle:
 
     def __post_init__(self) -> None:
         """Give the ghosts what they share."""
-        self.kept = Kept(self.decided, self.nodes, self.min_isr)
-        self.contact = Contact(
+        self.kept = RecordOracle(self.decided, self.nodes, self.min_isr)
+        self.contact = ZkHeartbeatOracle(
             self.decided, self.controller_side_ns, self.broker_side_ns, self.refusal
         )
 

@@ -17,7 +17,7 @@ from clusters.reference.nodes.situation import Situation
 from clusters.reference.zk.configuration import InterBrokerProtocol, ZkConfiguration
 from clusters.reference.zk.messages import PartitionState
 from clusters.reference.zk.rules import ZkRules
-from clusters.reference.zk.session_requests import Asking
+from clusters.reference.zk.session_requests import SessionRequests
 
 _UNREAD: Final = 1 << 30
 
@@ -66,7 +66,7 @@ class ZkSituation(Situation):
         super().__init__(configuration, rules)
         self.zk_configuration = configuration
         """The configuration again, with what this generation adds."""
-        self.asking = Asking()
+        self.asking = SessionRequests()
         self.controller_epoch = -1
         """The highest controller epoch that this broker has heard of; -1: none."""
         self.assigned: dict[PartitionKey, PartitionState] = {}

@@ -14,7 +14,7 @@ from nemesis.verbs.page import verbs_page
 from nemesis.verbs.registry import EPISODES, KINDS, VERBS, verb_of
 from nemesis.verbs.rule import Lay
 from nemesis.verbs.step import Breaking, OnNodes
-from nemesis.verbs.step_source import Written
+from nemesis.verbs.step_source import StepSource
 from nemesis.verbs.wait import Wait
 from nemesis.wire.rules import Delay
 
@@ -63,7 +63,7 @@ def test_the_page_of_verbs_is_the_one_that_they_draw() -> None:
 
 
 def test_a_step_has_no_field_that_belongs_to_another_verb() -> None:
-    written = Written(word="kill", item={"kill": "broker-1"}, stage=STAGE)
+    written = StepSource(word="kill", item={"kill": "broker-1"}, stage=STAGE)
     kill = VERBS["kill"].parse(written)
     assert isinstance(kill, OnNodes)
     assert {field for one in type(kill).__mro__ for field in getattr(one, "__slots__", ())} == {

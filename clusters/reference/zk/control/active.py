@@ -23,7 +23,7 @@ from clusters.reference.zk.control.broker_states import BrokerStates
 from clusters.reference.zk.control.change import StateChange
 from clusters.reference.zk.control.channels import Channels, Local
 from clusters.reference.zk.control.context import Context
-from clusters.reference.zk.control.controller_state import Parts
+from clusters.reference.zk.control.controller_state import ControllerState
 from clusters.reference.zk.control.deletions import Deletions, Garbage
 from clusters.reference.zk.control.heartbeats import Heartbeats
 from clusters.reference.zk.control.job_queue import JobQueue
@@ -32,7 +32,7 @@ from clusters.reference.zk.control.outside_writes import IsrNotifications, Topic
 from clusters.reference.zk.control.requests import ClientRequests
 from clusters.reference.zk.coroutines import Coroutines
 from clusters.reference.zk.messages import ControlledShutdownRequest, MetadataHeartbeatRequest
-from clusters.reference.zk.session_requests import Asking
+from clusters.reference.zk.session_requests import SessionRequests
 from clusters.reference.zk.znodes import (
     BROKER_IDS,
     DELETE_TOPICS,
@@ -68,7 +68,7 @@ class ActiveController:
     def __init__(
         self,
         context: Context,
-        asking: Asking,
+        asking: SessionRequests,
         *,
         local: Local,
         correlation: int,
@@ -76,7 +76,7 @@ class ActiveController:
     ) -> None:
         situation, coroutines = context.situation, Coroutines()
         self._deposed = deposed
-        self._parts = Parts(
+        self._parts = ControllerState(
             situation,
             asking,
             context,

@@ -42,7 +42,7 @@ from clusters.reference.zk.messages import (
     IsrChangeRequest,
     MetadataHeartbeatRequest,
 )
-from clusters.reference.zk.session_requests import Asking
+from clusters.reference.zk.session_requests import SessionRequests
 from clusters.reference.zk.situation import ZkSituation
 from clusters.reference.zk.znodes import (
     BROKER_IDS,
@@ -66,7 +66,7 @@ class Controller:
 
     __slots__ = ("_active", "_asking", "_correlation", "_election", "_local", "_situation")
 
-    def __init__(self, situation: ZkSituation, asking: Asking, *, local: Local) -> None:
+    def __init__(self, situation: ZkSituation, asking: SessionRequests, *, local: Local) -> None:
         self._situation = situation
         self._asking = asking
         self._local = local
@@ -177,7 +177,9 @@ class _Election:
         "_takes_part",
     )
 
-    def __init__(self, situation: ZkSituation, asking: Asking, port: _ElectionPort) -> None:
+    def __init__(
+        self, situation: ZkSituation, asking: SessionRequests, port: _ElectionPort
+    ) -> None:
         self._situation = situation
         self._asking = asking
         self._port = port

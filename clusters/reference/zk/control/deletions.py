@@ -23,8 +23,8 @@ from clusters.reference.nodes.control.topics import deleted
 from clusters.reference.nodes.errors import Error
 from clusters.reference.nodes.messages.control import DeleteTopicsRequest, DeleteTopicsResponse
 from clusters.reference.nodes.records import RemoveTopicRecord
-from clusters.reference.zk.control.controller_state import Parts
-from clusters.reference.zk.control.job_queue import Plan
+from clusters.reference.zk.control.controller_state import ControllerState
+from clusters.reference.zk.control.job_queue import JobPlan
 from clusters.reference.zk.control.writes import unit
 from clusters.reference.zk.znodes import (
     CONFIG_CHANGES,
@@ -54,7 +54,7 @@ class Deletions:
 
     __slots__ = ("_awaited", "_parts", "_waiting")
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: ControllerState) -> None:
         self._parts = parts
         self._awaited: dict[str, set[tuple[int, int]]] = {}
         """(broker id, partition) of the replicas that are still there, by topic."""
@@ -71,13 +71,13 @@ class Deletions:
         self.begin(turn.now, names, turn.effects)
         self._answer(turn.effects)
 
-    def _demands(self, request: DeleteTopicsRequest) -> Plan:
+    def _demands(self, request: DeleteTopicsRequest) -> JobPlan:
         context = self._parts.context
         decision = deleted(context.view(), request)
         names = [one[0] for one in decision.response.topics if one[2] == _NONE]
         fresh = [name for name in names if name not in context.deleting]
         demands = [unit(context, [Create(deletion_path(name), b"")]) for name in fresh]
-        return Plan(demands, decision.response)
+        return JobPlan(demands, decision.response)
 
     async def read(self) -> None:
         """Read the demands, which tools write as well, and watch for more."""
@@ -172,7 +172,7 @@ class Garbage:
 
     __slots__ = ("_due_ns", "_parts")
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: ControllerState) -> None:
         self._parts = parts
         self._due_ns = 0
 
@@ -202,11 +202,11 @@ class Garbage:
         found = await self._parts.asking.read_children(HOSTS)
         await self._parts.work.done(lambda: self._removals(found))
 
-    def _removals(self, found: dict[str, ZkOutcome]) -> Plan:
+    def _removals(self, found: dict[str, ZkOutcome]) -> JobPlan:
         garbage = [name for name, one in found.items() if self._is_garbage(name, one)]
         removals = [unit(self._parts.context, [_removal(name, found[name])]) for name in garbage]
         found.clear()  # Writes of meanwhile are for the next scan.
-        return Plan(removals)
+        return JobPlan(removals)
 
     def _is_garbage(self, host: str, outcome: ZkOutcome) -> bool:
         context, broker_id = self._parts.context, decoded_host(outcome.data)

@@ -19,7 +19,7 @@ from clusters.node_port.zookeeper import Sync, ZkOutcome
 from clusters.protocol.controlled_states import ControlledState
 from clusters.reference.nodes.errors import Error
 from clusters.reference.zk.control.broker_changes import BrokerChanges, registration
-from clusters.reference.zk.control.controller_state import Parts
+from clusters.reference.zk.control.controller_state import ControllerState
 from clusters.reference.zk.control.refusals import refuse
 from clusters.reference.zk.messages import (
     ControlledShutdownRequest,
@@ -41,7 +41,7 @@ class Heartbeats:
 
     __slots__ = ("_activating", "_changes", "_held", "_opening", "_parts", "registrations")
 
-    def __init__(self, parts: Parts, changes: BrokerChanges) -> None:
+    def __init__(self, parts: ControllerState, changes: BrokerChanges) -> None:
         self._parts = parts
         self._changes = changes
         self.registrations = _Registrations(parts, changes, self._registered)
@@ -186,7 +186,7 @@ class _Registrations:
 
     __slots__ = ("_changes", "_is_outdated", "_is_reading", "_parts", "_then")
 
-    def __init__(self, parts: Parts, changes: BrokerChanges, then: _OnTaken) -> None:
+    def __init__(self, parts: ControllerState, changes: BrokerChanges, then: _OnTaken) -> None:
         self._parts = parts
         self._changes = changes
         self._then = then

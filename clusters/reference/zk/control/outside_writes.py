@@ -10,7 +10,7 @@ Source: Kafka's `KafkaController.processTopicChange`, `processPartitionModificat
 """
 
 from clusters.node_port.zookeeper import Delete, GetChildren, GetData
-from clusters.reference.zk.control.controller_state import Parts
+from clusters.reference.zk.control.controller_state import ControllerState
 from clusters.reference.zk.control.job_queue import WorkPort
 from clusters.reference.zk.control.leaders import begun
 from clusters.reference.zk.znodes import (
@@ -28,7 +28,7 @@ class Topics:
 
     __slots__ = ("_parts", "_watched")
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: ControllerState) -> None:
         self._parts = parts
         self._watched: set[str] = set()
 
@@ -67,7 +67,7 @@ class IsrNotifications:
 
     __slots__ = ("_parts", "_port")
 
-    def __init__(self, parts: Parts, port: WorkPort) -> None:
+    def __init__(self, parts: ControllerState, port: WorkPort) -> None:
         self._parts = parts
         self._port = port
 

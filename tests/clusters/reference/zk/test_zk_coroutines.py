@@ -13,7 +13,7 @@ from clusters.node_port.zookeeper import (
     ZkResponse,
 )
 from clusters.reference.zk.coroutines import Coroutines, NotDoneError, Result
-from clusters.reference.zk.session_requests import Asking, SessionExpiredError
+from clusters.reference.zk.session_requests import SessionExpiredError, SessionRequests
 
 CONNECTED, SUSPENDED, EXPIRED = SessionState.CONNECTED, SessionState.SUSPENDED, SessionState.EXPIRED
 LOST = int(ZkError.CONNECTION_LOSS)
@@ -23,7 +23,7 @@ class Reader:
     """A node that reads znodes by coroutines; its session is the test's."""
 
     def __init__(self) -> None:
-        self.asking = Asking()
+        self.asking = SessionRequests()
         self.coroutines = self.asking.coroutines
         self.found: list[Any] = []
         self.hear(CONNECTED)
