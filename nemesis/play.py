@@ -176,48 +176,48 @@ def _choose(written: StepSource) -> Choose:
 
 def refuse_contradictions(play: Play, stage: Stage) -> None:
     """Raise SpecError with the paths to the steps that cannot follow on those before them."""
-    course = PredictedState.at_the_start(stage)
-    course.clients_wait = starts_clients(play)
-    _follow_all(play, course)
+    predicted = PredictedState.at_the_start(stage)
+    predicted.clients_wait = starts_clients(play)
+    _follow_all(play, predicted)
 
 
-def _follow_all(play: Play, course: PredictedState) -> None:
+def _follow_all(play: Play, predicted: PredictedState) -> None:
     mistakes = Mistakes()
     for index, step in enumerate(play):
         with mistakes.below(index):
-            _follow(step, course)
+            _follow(step, predicted)
     mistakes.refuse()
 
 
-def _follow(step: Step, course: PredictedState) -> None:
+def _follow(step: Step, predicted: PredictedState) -> None:
     match step:
         case Gap(written=written):
-            course.doubt(written)
+            predicted.doubt(written)
         case Repeat(steps=steps, times=times):
-            _follow_loop(steps, times, course)
+            _follow_loop(steps, times, predicted)
         case Choose(options=options):
-            _follow_choice(options, course)
+            _follow_choice(options, predicted)
         case _:
             verb = verb_of(step)
             try:
-                verb.follow(step, course)
+                verb.follow(step, predicted)
             except SpecError:
-                course.doubt(verb.data(step))
+                predicted.doubt(verb.data(step))
                 raise
 
 
-def _follow_loop(steps: Play, times: int, course: PredictedState) -> None:
+def _follow_loop(steps: Play, times: int, predicted: PredictedState) -> None:
     mistakes = Mistakes()
     for _ in range(min(times, 2)):
         with mistakes.below("steps"):
-            _follow_all(steps, course)
+            _follow_all(steps, predicted)
     mistakes.refuse()
 
 
-def _follow_choice(options: tuple[Play, ...], course: PredictedState) -> None:
+def _follow_choice(options: tuple[Play, ...], predicted: PredictedState) -> None:
     mistakes, ways = Mistakes(), []
     for number, option in enumerate(options):
-        ways.append(course.copy())
+        ways.append(predicted.copy())
         with mistakes.below("choose", number):
             _follow_all(option, ways[-1])
-    mistakes.refuse_after(lambda: course.join(ways))
+    mistakes.refuse_after(lambda: predicted.join(ways))

@@ -1,4 +1,4 @@
-"""One answer per check from list anomalies and cycles: counts, a reason, and the table of proofs."""
+"""One answer per check from list anomalies and cycles: counts, a reason, a table of proofs."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -3,7 +3,7 @@
 A task reads a file row group by row group; in memory are one row group, or one key if that is
 larger. Three kinds of passes, none of which sends a history to the driver:
 
-1. the lists, in short (`RowGroupSummary`): list anomalies, counts, and what the edges span backwards;
+1. a summary of the lists (`RowGroupSummary`): list anomalies, counts, and how far back edges reach;
 2. the edges and transactions inside the segments that these spans make (`RowGroupContent`); where
    transactions overlap all the time that is most of them, at some 20 bytes an edge;
 3. if there are cycles, why their edges hold.

@@ -1,7 +1,7 @@
 """The levels of metadata.version that were raised, and under which brokers promise visibility.
 
-A level promises it if, while it was in force, a broker was told a lowest acknowledged offset at or above
-the record that set it (`false_lowest`): a cluster that tells none promises nothing.
+A level promises it if, while it was in force, a broker was told a lowest acknowledged offset at or
+above the record that set it (`false_lowest`): a cluster that tells none promises nothing.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

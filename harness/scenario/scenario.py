@@ -45,7 +45,7 @@ from history.failure import SpecError
 from history.manifest import Promises
 from nemesis.mix_spec import MixSpec
 from nemesis.play import parse_play
-from nemesis.steps import flat, kinds_of_play, takes_of, uses_clients
+from nemesis.steps import flat, kinds_of_play, prerequisites_of, uses_clients
 from nemesis.verbs.members import RemoveNodes
 from nemesis.verbs.prerequisite import Prerequisite
 from nemesis.verbs.reassign import Reassign
@@ -135,11 +135,11 @@ class Scenario:
         return max(_AFTER_HEALING_S, *(kind_of(one).settling_s(one) for one in self.workloads))
 
     @property
-    def takes(self) -> frozenset[Prerequisite]:
+    def prerequisites(self) -> frozenset[Prerequisite]:
         """The means that its nodes start with, for its steps and the faults that are drawn."""
         drawn = self.mix.faults if self.mix is not None else ()
         examples = (step for kind in drawn for step in EPISODES[kind].example())
-        return takes_of((*(self.play or ()), *examples))
+        return prerequisites_of((*(self.play or ()), *examples))
 
     @property
     def asked_faults(self) -> tuple[str, ...]:

@@ -111,11 +111,11 @@ def run_trial(
         seed=plan.seed,
         storm=str(plan.storm),
         findings=tuple(trial.oracle.findings),
-        excused=trial.oracle.kept.excuses,
+        excused=trial.oracle.records.excuses,
         crash=crash,
         event_count=world.event_count,
         virtual_ns=world.now_ns,
-        acknowledged_count=trial.oracle.kept.acknowledged_count,
+        acknowledged_count=trial.oracle.records.acknowledged_count,
         cpu_s=time.process_time() - begin_s,
         digest=world.digest(),
     )

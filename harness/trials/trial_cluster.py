@@ -28,7 +28,7 @@ class Judge(Watcher, Protocol):
     """An oracle, of either generation."""
 
     findings: list[Finding]
-    kept: RecordOracle
+    records: RecordOracle
 
     @property
     def decided(self) -> Decisions:

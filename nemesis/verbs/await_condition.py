@@ -71,14 +71,14 @@ def _perform(step: Await, director: Director) -> bool:
     return director.await_condition(step)
 
 
-def _follow(step: Await, course: PredictedState) -> None:
+def _follow(step: Await, predicted: PredictedState) -> None:
     condition = step.condition
     if isinstance(condition, Acknowledged):
-        course.require_clients("await")
+        predicted.require_clients("await")
     for name in condition.rules:
-        course.require(name, course.rules, word="await")
-    if isinstance(condition, Down) and course.nodes.get(condition.node) is not Now.TROUBLED:
-        course.nodes[condition.node] = Now.DOWN
+        predicted.require(name, predicted.rules, word="await")
+    if isinstance(condition, Down) and predicted.nodes.get(condition.node) is not Now.TROUBLED:
+        predicted.nodes[condition.node] = Now.DOWN
 
 
 def _why_not(step: Await, there: Capabilities) -> str | None:

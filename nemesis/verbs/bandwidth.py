@@ -62,8 +62,8 @@ def _perform(step: Bandwidth, director: Director) -> bool:
     return director.on_the_wire(step)
 
 
-def _follow(step: Bandwidth, course: PredictedState) -> None:
-    course.begin(step.name, course.partitions, what="partition or bandwidth")
+def _follow(step: Bandwidth, predicted: PredictedState) -> None:
+    predicted.begin(step.name, predicted.partitions, what="partition or bandwidth")
 
 
 def _begin(draft: Opening) -> Begun | None:
@@ -96,7 +96,7 @@ VERBS = (
         fault=True,
         why_not=lambda _step, there: there.why_no_packets,
         why_not_tried=lambda _step: "a trial does not do it",
-        episodes=(Episode(kind="bandwidth", begin=_begin, takes=Prerequisite.NETWORKS),),
+        episodes=(Episode(kind="bandwidth", begin=_begin, prerequisite=Prerequisite.NETWORKS),),
         tones=("#be123c", "#f08aa0"),
     ),
 )

@@ -25,9 +25,9 @@ def _begin(draft: Opening) -> Begun:
     return Begun(nodes=(), due=[(draft.now_s, CrashClient(clients=who))])
 
 
-def _follow(step: CrashClient, course: PredictedState) -> None:
+def _follow(step: CrashClient, predicted: PredictedState) -> None:
     if step.clients.names_one:  # the new process of it is paused no more
-        course.forget_paused(step.clients)
+        predicted.forget_paused(step.clients)
 
 
 VERBS = (

@@ -116,7 +116,7 @@ VERBS = (
         own=_own,
         operand=_operand,
         do=_do,
-        follow=lambda step, course: course.create_topic(step.topic.name),
+        follow=lambda step, predicted: predicted.create_topic(step.topic.name),
         ability=Administers,
     ),
 )

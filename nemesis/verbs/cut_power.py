@@ -60,7 +60,7 @@ _CUT_POWER = node_verb(
     NodeAction(
         do=_do,
         abilities=(LosesPower, Starts),
-        takes=Prerequisite.DISKS,
+        prerequisite=Prerequisite.DISKS,
         tried_in=UP,
         loses_records=True,
         takes_down=True,

@@ -74,7 +74,9 @@ VERBS = (
         own=("by", "seed"),
         own_data=_own_data,
         episodes=(
-            Episode(kind="delay", begin=_begin, takes=Prerequisite.PROXY, between_nodes=True),
+            Episode(
+                kind="delay", begin=_begin, prerequisite=Prerequisite.PROXY, between_nodes=True
+            ),
         ),
         tones=("#2f7fb8", "#67b3e6"),
     ),

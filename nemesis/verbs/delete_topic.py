@@ -34,8 +34,8 @@ def _do(cluster: Cluster, step: DeleteTopic) -> None:
     cluster.delete_topic(step.topic, via=None, within_s=step.within_s)
 
 
-def _follow(step: DeleteTopic, course: PredictedState) -> None:
-    course.delete_topic(step.topic, word="delete_topic")
+def _follow(step: DeleteTopic, predicted: PredictedState) -> None:
+    predicted.delete_topic(step.topic, word="delete_topic")
 
 
 VERBS = (

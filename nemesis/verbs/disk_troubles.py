@@ -76,7 +76,7 @@ def _verb(
         NodeAction(
             do=each(do),
             abilities=(TroublesDisks,),
-            takes=Prerequisite.DISK_IMAGES,
+            prerequisite=Prerequisite.DISK_IMAGES,
         ),
         healed_by="mend_disk",
         after=Now.TROUBLED,

@@ -95,7 +95,7 @@ class Episode:
     destructive: bool = False
     """It destroys data: it begins only when everything is whole,
     and on one node of which views show whether it has what it should have."""
-    takes: Prerequisite | None = None
+    prerequisite: Prerequisite | None = None
     """Means that it takes in addition to those of its steps."""
     aimed: bool = False
     """It is done to one of the mix's targets."""

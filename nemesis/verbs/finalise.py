@@ -26,8 +26,8 @@ def _do(cluster: Cluster, step: Finalise) -> None:
     cluster.finalise(step.version, within_s=step.within_s)
 
 
-def _follow(step: Finalise, course: PredictedState) -> None:
-    course.releases.finalise(step.version, members=sorted(course.members))
+def _follow(step: Finalise, predicted: PredictedState) -> None:
+    predicted.releases.finalise(step.version, members=sorted(predicted.members))
 
 
 VERBS = (

@@ -39,8 +39,8 @@ def _heal_one(step: HealPartition, director: Director) -> bool:
     return director.on_the_wire(step)
 
 
-def _follow_one(step: HealPartition, course: PredictedState) -> None:
-    course.end(step.name, course.partitions, word="heal")
+def _follow_one(step: HealPartition, predicted: PredictedState) -> None:
+    predicted.end(step.name, predicted.partitions, word="heal")
 
 
 VERBS = (
@@ -51,7 +51,7 @@ VERBS = (
         parse=_parse,
         data=lambda _step: {"heal": _ALL},
         perform=_heal_all,
-        follow=lambda _step, course: course.heal(),
+        follow=lambda _step, predicted: predicted.heal(),
     ),
     Verb(
         word="heal",

@@ -34,8 +34,8 @@ def _perform(lift: Lift, director: Director) -> bool:
     return director.on_the_wire(lift)
 
 
-def _follow(lift: Lift, course: PredictedState) -> None:
-    course.end(lift.name, course.rules, word=lift.word)
+def _follow(lift: Lift, predicted: PredictedState) -> None:
+    predicted.end(lift.name, predicted.rules, word=lift.word)
 
 
 VERBS = tuple(

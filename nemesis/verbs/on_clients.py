@@ -45,9 +45,9 @@ def client_verb(
     def perform(asked: C, director: Director) -> bool:
         return director.on_clients(asked, do, then)
 
-    def follow_begun(asked: C, course: PredictedState) -> None:
-        course.require_clients(word)
-        follow(asked, course)
+    def follow_begun(asked: C, predicted: PredictedState) -> None:
+        predicted.require_clients(word)
+        follow(asked, predicted)
 
     return Verb(
         word=word,

@@ -81,8 +81,8 @@ def _perform(partition: Partition, director: Director) -> bool:
     return director.on_the_wire(partition)
 
 
-def _follow(partition: Partition, course: PredictedState) -> None:
-    course.begin(partition.name, course.partitions, what="partition")
+def _follow(partition: Partition, predicted: PredictedState) -> None:
+    predicted.begin(partition.name, predicted.partitions, what="partition")
 
 
 def _why_not(partition: Partition, there: Capabilities) -> str | None:
@@ -100,8 +100,8 @@ def _episode(kind: str, *, by: Means | None) -> Episode:
         cut = Partition(name=draft.name, cut=flows, by=by)
         return Begun(nodes=lost, due=[(draft.now_s, cut), (end_s, HealPartition(name=draft.name))])
 
-    takes = Prerequisite.NETWORKS if by is Means.PACKETS else Prerequisite.PROXY
-    return Episode(kind=kind, begin=begin, takes=takes, between_nodes=True)
+    prerequisite = Prerequisite.NETWORKS if by is Means.PACKETS else Prerequisite.PROXY
+    return Episode(kind=kind, begin=begin, prerequisite=prerequisite, between_nodes=True)
 
 
 VERBS = (

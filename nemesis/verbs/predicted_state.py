@@ -56,7 +56,7 @@ class PredictedState:
 
     @classmethod
     def at_the_start(cls, stage: Stage) -> Self:
-        """Return the course in which every member runs, and nothing is broken."""
+        """Return the state in which every member runs, and nothing is broken."""
         members = {node for node in stage.nodes if node not in stage.spares}
         topics = frozenset(key.rpartition("-")[0] for key in stage.keys)
         return cls(

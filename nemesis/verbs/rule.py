@@ -124,8 +124,8 @@ def _on_the_wire(lay: Lay, director: Director) -> bool:
     return director.on_the_wire(lay)
 
 
-def _follow(lay: Lay, course: PredictedState) -> None:
-    course.begin(lay.name, course.rules, what="rule")
+def _follow(lay: Lay, predicted: PredictedState) -> None:
+    predicted.begin(lay.name, predicted.rules, what="rule")
 
 
 def _why_not(lay: Lay, there: Capabilities) -> str | None:

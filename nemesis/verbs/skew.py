@@ -130,7 +130,7 @@ _SKEW = node_verb(
         do=each(_do),
         abilities=(Skews,),
         on_this_machine=True,
-        takes=Prerequisite.CLOCKS,
+        prerequisite=Prerequisite.CLOCKS,
     ),
     healed_by="unskew",
     modifiers=("jump", "drift", "strobe", "every"),

@@ -50,12 +50,12 @@ def _roll_back(cluster: Cluster, node: NodeName, step: Rollback) -> str:
     return f"{node}: its data is that of snapshot {step.label!r}"
 
 
-def _taken(step: TakeSnapshot, course: PredictedState) -> None:
-    course.snapshots.add(step.label)
+def _taken(step: TakeSnapshot, predicted: PredictedState) -> None:
+    predicted.snapshots.add(step.label)
 
 
-def _has_one(step: Rollback, course: PredictedState) -> None:
-    if step.label not in course.snapshots:
+def _has_one(step: Rollback, predicted: PredictedState) -> None:
+    if step.label not in predicted.snapshots:
         raise SpecError(("rollback",), f"no earlier step takes a snapshot {step.label!r}")
 
 

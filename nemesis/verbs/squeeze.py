@@ -76,7 +76,7 @@ _SQUEEZE = node_verb(
         do=each(_do),
         abilities=(Squeezes,),
         on_this_machine=True,
-        takes=Prerequisite.GROUPS,
+        prerequisite=Prerequisite.GROUPS,
     ),
     healed_by="unsqueeze",
     modifiers=("room",),

@@ -36,10 +36,10 @@ def release_data(step: StartsAnew) -> dict[str, object]:
     return {} if step.release is None else {"to": step.release}
 
 
-def new_release(step: StartsAnew, course: PredictedState) -> None:
+def new_release(step: StartsAnew, predicted: PredictedState) -> None:
     """Follow a node to its new release."""
     if step.release is not None:
-        course.releases.moved(step.target, step.release)
+        predicted.releases.moved(step.target, step.release)
 
 
 def further(step: StartsAnew) -> tuple[type, ...]:

@@ -39,7 +39,7 @@ VERBS = (
         parse=_parse,
         data=lambda _step: {"start_clients": _ALL},
         perform=_perform,
-        follow=lambda _step, course: course.start_clients(),
+        follow=lambda _step, predicted: predicted.start_clients(),
         why_not_tried=lambda _step: "the clients of a trial begin with it",
     ),
 )

@@ -223,7 +223,7 @@ EPISODES = (
         Episode(
             kind=form,
             begin=partial(_begin_single, form=form, action=action),
-            takes=Prerequisite.PROXY,
+            prerequisite=Prerequisite.PROXY,
             strikes=meaning,
         )
         for form, (action, meaning) in _SINGLE.items()
@@ -232,7 +232,7 @@ EPISODES = (
         Episode(
             kind=form,
             begin=partial(_begin_window, form=form),
-            takes=Prerequisite.PROXY,
+            prerequisite=Prerequisite.PROXY,
             strikes=meaning,
         )
         for form, meaning in _FORMS.items()
@@ -242,7 +242,7 @@ EPISODES = (
         begin=partial(
             _begin_play, form="relay", drawn=drawn_relay, replicas_min=relays.REPLICAS_MIN
         ),
-        takes=Prerequisite.PROXY,
+        prerequisite=Prerequisite.PROXY,
         strikes="a leadership goes round while replicas do not hear each other (three replicas)",
     ),
     Episode(
@@ -255,7 +255,7 @@ EPISODES = (
             rule="late",
             followers_go=True,
         ),
-        takes=Prerequisite.PROXY,
+        prerequisite=Prerequisite.PROXY,
         strikes="a Fetch arrives after its sender lost its disk and came back (three replicas)",
     ),
 )

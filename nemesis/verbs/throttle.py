@@ -75,7 +75,7 @@ _THROTTLE = node_verb(
         do=each(_do),
         abilities=(Throttles,),
         on_this_machine=True,
-        takes=Prerequisite.GROUPS,
+        prerequisite=Prerequisite.GROUPS,
     ),
     healed_by="unthrottle",
     modifiers=("cpu",),

@@ -119,7 +119,7 @@ class NodeAction(Generic[N]):
     """Further ports that its modifiers take."""
     on_this_machine: bool = False
     """It is done to files and processes of this machine, wherever the nodes may be."""
-    takes: Prerequisite | None = None
+    prerequisite: Prerequisite | None = None
     tried_in: tuple[NodeState, ...] = ()
     """The states of a node in which a trial does it; a node in another one is left as it is. None:
     no trial does it."""
@@ -160,8 +160,8 @@ class Verb(Generic[S]):
     """The word with its operand, and its modifiers; `parse` reads it back."""
     perform: Callable[[S, Director], bool]
     modifiers: tuple[str, ...] = ()
-    follow: Callable[[S, PredictedState], None] = lambda _step, _course: None
-    """Tells the course of the play what it does; SpecError if it contradicts that."""
+    follow: Callable[[S, PredictedState], None] = lambda _step, _predicted: None
+    """Applies its certain effects to the predicted state; SpecError if it contradicts that."""
     why_not: Callable[[S, Capabilities], str | None] = lambda _step, _there: None
     """Returns the reason why it cannot be done there, or None."""
     why_not_tried: Callable[[S], str | None] = lambda _step: None
@@ -174,7 +174,7 @@ class Verb(Generic[S]):
     """The kind of fault that a step is; None: its word."""
     concerns_clients: Callable[[S], bool] = lambda _step: False
     """Tells whether it is done to the links of clients, which then go through the proxy, too."""
-    deed: "NodeAction[Any] | None" = None
+    action: "NodeAction[Any] | None" = None
     """The effect of a verb that is done to nodes."""
     episodes: tuple[Episode, ...] = ()
     """The kinds of fault that a mix makes of it."""

@@ -80,12 +80,12 @@ _WIPE = node_verb(
 )
 
 
-def _follow(step: Wipe, course: PredictedState) -> None:
+def _follow(step: Wipe, predicted: PredictedState) -> None:
     """Follow a wipe: a node that was removed may lose its disk before it is added anew."""
     if isinstance(step.target, NamedNodes):
-        members = tuple(node for node in step.target.nodes if node in course.members)
+        members = tuple(node for node in step.target.nodes if node in predicted.members)
         step = replace(step, target=NamedNodes(nodes=members))
-    _WIPE.follow(step, course)
+    _WIPE.follow(step, predicted)
 
 
 VERBS = (replace(_WIPE, follow=_follow),)

@@ -68,7 +68,7 @@ class ActiveController:
     def __init__(
         self,
         context: Context,
-        asking: SessionRequests,
+        zookeeper: SessionRequests,
         *,
         local: Local,
         correlation: int,
@@ -78,11 +78,11 @@ class ActiveController:
         self._deposed = deposed
         self._parts = ControllerState(
             situation,
-            asking,
+            zookeeper,
             context,
             BrokerStates(situation.zk_configuration, situation.rules),
             Channels(context, self, local=local, correlation=correlation),
-            JobQueue(context, asking, coroutines, self),
+            JobQueue(context, zookeeper, coroutines, self),
             coroutines,
         )
         self._heartbeats = Heartbeats(self._parts, BrokerChanges(self._parts))
@@ -215,21 +215,21 @@ class ActiveController:
 
     async def _load(self) -> dict[str, ZkOutcome]:
         """Fill the context; return the registrations as they are read, by name."""
-        asking, context = self._parts.asking, self.context
+        zookeeper, context = self._parts.zookeeper, self.context
         reads = [*(GetChildren(one) for one in _SETTINGS), GetChildren(DELETE_TOPICS, watch=True)]
-        *settings, deletions = await asking.read(reads)
+        *settings, deletions = await zookeeper.read(reads)
         for parent, one in zip(_SETTINGS, settings, strict=True):
             context.settings_paths |= {f"{parent}/{name}" for name in one.children}
         context.deleting |= dict.fromkeys(deletions.children)
-        topics = await asking.read_children(TOPICS, watches_data=True)
+        topics = await zookeeper.read_children(TOPICS, watches_data=True)
         for name, one in topics.items():
             if one.stat is not None:
                 context.assign(name, TopicInfo.decoded(one.data), one.stat.version)
         keys = context.without_state()
         states = [GetData(state_path(context.image.names[one[0]], one[1])) for one in keys]
-        for key, outcome in zip(keys, await asking.read(states), strict=True):
+        for key, outcome in zip(keys, await zookeeper.read(states), strict=True):
             context.refresh(key, outcome)
-        return await asking.read_children(BROKER_IDS, watches_data=True)
+        return await zookeeper.read_children(BROKER_IDS, watches_data=True)
 
     def _take_over(self, now: int, effects: Effects) -> None:
         """Decide what no controller was there to decide."""

@@ -23,7 +23,7 @@ class ControllerState:
     """Those of one controller epoch."""
 
     situation: ZkSituation
-    asking: SessionRequests
+    zookeeper: SessionRequests
     context: Context
     states: BrokerStates
     channels: Channels

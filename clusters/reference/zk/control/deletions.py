@@ -82,7 +82,7 @@ class Deletions:
     async def read(self) -> None:
         """Read the demands, which tools write as well, and watch for more."""
         parts, context, turn = self._parts, self._parts.context, self._parts.coroutines
-        found = await parts.asking.read_children(DELETE_TOPICS)
+        found = await parts.zookeeper.read_children(DELETE_TOPICS)
         known = [name for name in found if name in context.image.topics]
         unknown = [name for name in found if name not in context.image.topics]
         self.begin(turn.now, known, turn.effects)
@@ -192,14 +192,14 @@ class Garbage:
 
     async def _remove_notifications(self) -> None:
         parts, situation = self._parts, self._parts.situation
-        (found,) = await parts.asking.read([GetChildren(CONFIG_CHANGES)])
+        (found,) = await parts.zookeeper.read([GetChildren(CONFIG_CHANGES)])
         names, seen, now = found.children, situation.seen_changes, parts.coroutines.now
         seen.add(now, names)
         last = seen.last_by(now - 2 * situation.zk_configuration.session_timeout_ns)
         await parts.removed([Delete(f"{CONFIG_CHANGES}/{name}") for name in names if name <= last])
 
     async def _remove_hosts(self) -> None:
-        found = await self._parts.asking.read_children(HOSTS)
+        found = await self._parts.zookeeper.read_children(HOSTS)
         await self._parts.work.done(lambda: self._removals(found))
 
     def _removals(self, found: dict[str, ZkOutcome]) -> JobPlan:

@@ -218,14 +218,14 @@ class _Registrations:
 
     async def read_latest(self) -> None:
         """Read them all, as they are at ZooKeeper's leader or later."""
-        await self._parts.asking.read([Sync(BROKER_IDS)])
+        await self._parts.zookeeper.read([Sync(BROKER_IDS)])
         self.read(self._parts.coroutines.now, self._parts.coroutines.effects)
 
     async def _read(self) -> None:
         parts = self._parts
         while self._is_outdated:
             self._is_outdated = False
-            self._take(await parts.asking.read_children(BROKER_IDS, watches_data=True))
+            self._take(await parts.zookeeper.read_children(BROKER_IDS, watches_data=True))
             await parts.decided(tuple)  # All that was read is taken by then.
         self._is_reading = False
         self._then(parts.coroutines.now, parts.coroutines.effects)

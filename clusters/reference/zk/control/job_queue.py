@@ -71,20 +71,20 @@ class JobQueue:
     """The queue of one controller epoch."""
 
     __slots__ = (
-        "_asking",
         "_context",
         "_coroutines",
         "_current",
         "_is_advancing",
         "_port",
         "_queue",
+        "_zookeeper",
     )
 
     def __init__(
-        self, context: Context, asking: SessionRequests, coroutines: Coroutines, port: WorkPort
+        self, context: Context, zookeeper: SessionRequests, coroutines: Coroutines, port: WorkPort
     ) -> None:
         self._context = context
-        self._asking = asking
+        self._zookeeper = zookeeper
         self._coroutines = coroutines
         self._port = port
         self._queue: deque[_Job] = deque()
@@ -154,7 +154,7 @@ class JobQueue:
         coroutines, units = self._coroutines, plan.units
         coroutines.effects.append((NOTE, DECISION_ASKED))
         asked = [index for index, one in enumerate(units) if one.operations]
-        answers = await self._asking.answers([units[index].operations for index in asked])
+        answers = await self._zookeeper.answers([units[index].operations for index in asked])
         done: dict[int, dict[str, int]] = {}
         for index, answer in zip(asked, answers, strict=True):
             if not answer.error:
@@ -163,7 +163,7 @@ class JobQueue:
                 self._port.deposed(coroutines.now, coroutines.effects)
                 raise NotDoneError
         failed = {index: reads_of(units[index]) for index in asked if index not in done}
-        outcomes = iter(await self._asking.read([*chain(*failed.values())]))
+        outcomes = iter(await self._zookeeper.read([*chain(*failed.values())]))
         amiss: list[tuple[GetData, ZkOutcome]] = []
         for index, reads in failed.items():
             found = [next(outcomes) for _ in reads]
