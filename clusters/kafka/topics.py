@@ -130,7 +130,7 @@ def _await_leaders(
             where = "; ".join(
                 f"{name} lacks {', '.join(sorted(keys))}" for name, keys in lacking.items() if keys
             )
-            raise HarnessError(f"no leader seen: {where or 'no broker answered'}")
+            raise HarnessError(f"topics without a leader: {where or 'no broker answered'}")
         time.sleep(_POLL_S)
 
 

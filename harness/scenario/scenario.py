@@ -374,8 +374,8 @@ def _trial(value: object, data: Mapping[str, Any]) -> TrialSpec:
     spec = build(TrialSpec, mapping(value, example="{storm: windows}"))
     for key in _SCHEDULES.values():
         if (key in data) is not (_SCHEDULES.get(spec.storm) == key):
-            there = "has" if key in data else "has no"
-            raise SpecError(("storm",), f"storm {spec.storm}, and the scenario {there} {key}")
+            words = "excludes" if key in data else "needs"
+            raise SpecError(("storm",), f"storm {spec.storm} {words} a `{key}` in the scenario")
     return spec
 
 

@@ -1,4 +1,4 @@
-"""The parts of a trial by the generation of its cluster: how it is built, and who judges it."""
+"""The cluster of a trial and the oracle that judges it, in either generation."""
 
 from collections.abc import Collection
 from typing import Protocol
@@ -49,7 +49,7 @@ def build_cluster(
     digest: bool,
     witnessed: bool,
 ) -> SimulatedCluster:
-    """Return the cluster of a trial, down, in a world of its own."""
+    """Build the trial's cluster in a new world; no node runs yet."""
     if isinstance(spec, KafkaSpec):
         return build_quorum(spec, seed=seed, rules=rules, digest=digest, witnessed=witnessed)
     assert isinstance(rules, ZkRules), rules

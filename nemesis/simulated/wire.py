@@ -201,7 +201,7 @@ class SimulatedWire:
         if data is not None and kind in data.kinds:
             taped = data.tells(message, self._world.now_ns)
             if not (taped or concerned or kind in data.ruled):
-                return False  # Nearly all are such: nothing more is made of them.
+                return False  # Fast path: most frames match no rule and are not recorded.
         else:
             data = None
         party = self._parties.link(link)
@@ -321,7 +321,7 @@ class SimulatedWire:
     def _removed(self, name: str) -> LaidRule[HeldFrame]:
         entry = self._book.remove(name)
         if entry is None:
-            raise HarnessError(f"there is no rule {name}")
+            raise HarnessError(self._book.why_not_active(name))
         self._network.refresh()
         return entry
 

@@ -153,7 +153,7 @@ class Verb(Generic[S]):
     cluster with topic `t`. The manual shows it, and the suite performs it everywhere."""
     step: type[S]
     fits: Callable[[S], bool] = lambda _step: True
-    """Tells its own steps, where verbs share a class of steps."""
+    """Whether a step of a class that several verbs share belongs to this verb."""
     parse: Callable[[StepSource], Step]
     """Raises SpecError with the path below the step. The caller adds `at`."""
     data: Callable[[S], dict[str, object]]

@@ -275,7 +275,7 @@ class Proxy:
     def _removed(self, name: str) -> LaidRule[HeldFrame]:
         entry = self._book.remove(name)
         if entry is None:
-            raise HarnessError(f"no rule named {name} is laid")
+            raise HarnessError(self._book.why_not_active(name))
         return entry
 
     def _note(self, session: Session, reason: str) -> None:

@@ -104,7 +104,8 @@ class _Stream:
             said = said_by(header, data)
             taped = fetches.tells(*said)
             if not (taped or (book.in_use and book.wants(self._link, pipe.direction, header))):
-                session.pass_bytes(pipe, data)  # Nearly all are such: nothing more is made of them.
+                # Fast path: most frames match no rule and are not recorded.
+                session.pass_bytes(pipe, data)
                 return
         frame = Frame(
             connection=session.number,

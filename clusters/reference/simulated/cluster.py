@@ -117,7 +117,7 @@ class SimulatedCluster(ABC):
 
     @abstractmethod
     def links(self) -> tuple[LinkEnd, ...]:
-        """Return who dials whom."""
+        """Return the links between nodes, and from clients to nodes."""
 
     @abstractmethod
     def recorded(self, raw: Path, *, topics: Collection[str]) -> AbstractContextManager[object]:

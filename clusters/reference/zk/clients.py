@@ -103,7 +103,7 @@ class ClientsOfController:
 
 
 class ProducerIdZnode:
-    """Blocks of producer ids: each broker writes the one that it takes over the last one."""
+    """To reserve a block of producer ids a broker overwrites the znode with that block."""
 
     __slots__ = ("_correlation", "_producer_ids", "_situation")
 
