@@ -91,7 +91,7 @@ class ZnodeReader:
                     problem = f"{server}: {error}"
                 if time.monotonic() > deadline:
                     break
-        raise HarnessError(f"no server let its znodes be read: {problem}")
+        raise HarnessError(f"no server answered a read of its znodes: {problem}")
 
     def close(self) -> None:
         """Leave the server; the session ends on its own."""
@@ -173,7 +173,7 @@ def _frame(xid: int, one: _Read) -> bytes:
 def _answer(answer: JuteReader, xid: int, one: _Read) -> ZnodeRead | None:
     answered, _, error = answer.i32(), answer.i64(), answer.i32()
     if answered != xid:
-        raise ValueError(f"an answer to {answered} where one to {xid} was due")
+        raise ValueError(f"expected the answer to request {xid}, found that to {answered}")
     if error == _NO_NODE:
         return None
     if error:

@@ -63,7 +63,7 @@ def _tree(content: bytes, zxid: int) -> StoredTree:
     jute = JuteReader(content)
     jute.skip(_HEADER.size)
     if _HEADER.unpack_from(content)[0] != _MAGIC:
-        raise JuteError("it is no snapshot")
+        raise JuteError("not a snapshot")
     sessions = {jute.i64(): jute.i32() for _ in range(jute.i32())}
     acls = {jute.i64(): read_acls(jute) for _ in range(jute.i32())}
     acls[_OPEN_ACLS] = OPEN
