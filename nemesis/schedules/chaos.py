@@ -9,9 +9,10 @@ A *spell* is a stretch of time with one idea of what goes wrong, so that faults 
 come together: only controllers, only the replicas of one key, only the network, or anything. Like a
 mix it is a pure state machine: time and scene are arguments, and it returns steps.
 """
+
 from typing import Final
 
-from nemesis.schedules.deeds import CutOff, Heal, HasCuts, Mend, Side
+from nemesis.schedules.deeds import CutOff, HasCuts, Heal, Mend, Side
 from nemesis.schedules.partitions import partition
 from nemesis.schedules.schedule import (
     Act,

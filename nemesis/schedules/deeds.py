@@ -9,7 +9,7 @@ from clusters.kafka_conditions import Fenced, IsrMember, Registered
 from clusters.kafka_targets import ACTIVE_CONTROLLER
 from clusters.observation import Condition, Held, Seen
 from clusters.port import NodeName
-from nemesis.schedules.schedule import Drawn, Schedule, Test
+from nemesis.schedules.schedule import Amount, Drawn, Schedule, Test
 from nemesis.schedules.scope import FOLLOWER, Scope
 from nemesis.targets import ByRole, NamedNodes
 from nemesis.topology import Cut, Flows, Groups, Isolate, OneWay, Party, Shape, Shaped, flows_of
@@ -22,8 +22,9 @@ from nemesis.verbs.pause import Pause, Resume
 from nemesis.verbs.rule import Lay
 from nemesis.verbs.start import Start
 from nemesis.verbs.step import OnNodes, Parties, Step
-from nemesis.wire.rules import Action, Clause, Direction, Hold, Match, Operator
+from nemesis.wire.rules import Action, Clause, Delay, Direction, Hold, Match, Operator
 
+_HOLD: Final = Hold()
 _WITHIN_S: Final = 6.0
 """Longer than a session, a lease, and an election of a quick cluster."""
 
@@ -34,7 +35,7 @@ class ActOnController(Schedule):
 
     step: type[OnNodes]
 
-    def unfold(self, scope: Scope) -> Iterator[Step]:
+    def unfold(self, _scope: Scope, /) -> Iterator[Step]:
         """Do it."""
         yield self.step(target=ByRole(role=ACTIVE_CONTROLLER))
 
@@ -102,6 +103,20 @@ class Until(Schedule):
                 return Fenced(node=scope.node(self.subject), fenced=is_fenced)
 
 
+@dataclass(frozen=True, slots=True)
+class DelayOf(Amount):
+    """A delay of messages: between two of these times in milliseconds."""
+
+    times_ms: tuple[float, ...]
+    low_divisor: int = 1
+    """The lower bound is divided by it."""
+
+    def drawn(self, scope: Scope) -> Delay:
+        """Draw both bounds."""
+        low_ms, high_ms = sorted(scope.draw.choices(self.times_ms, k=2))
+        return Delay(min_ms=low_ms / self.low_divisor, max_ms=high_ms)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Catch(Schedule):
     """A rule of the wire: something is done to messages of one kind, until it is lifted."""
@@ -109,7 +124,7 @@ class Catch(Schedule):
     name: str = ""
     """Empty: the scope's label, or else one by direction and parties, of which there is one."""
     api: str | None
-    action: Action | Drawn = Hold()
+    action: Action | Drawn = _HOLD
     source: str | None = None
     to: str | None = None
     of_key: bool = False

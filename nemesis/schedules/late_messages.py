@@ -218,9 +218,7 @@ _CONTROLLERS_WORD: Final = then(
             _ARRIVES,
             Mend(CONTROLLER),
         ),
-        then(
-            _cut(_OLD, CONTROLLER), Until(Event.FENCED, CONTROLLER), _PAUSE, _ARRIVES, Heal(_OLD)
-        ),
+        then(_cut(_OLD, CONTROLLER), Until(Event.FENCED, CONTROLLER), _PAUSE, _ARRIVES, Heal(_OLD)),
         then(_renewed_unheard(_BROKER), _ARRIVES),
         then(_PAUSE, _ARRIVES),
     ),

@@ -14,7 +14,7 @@ from nemesis.schedules.schedule import Among, Exists, OneOf, Option, Pick, PickE
 from nemesis.schedules.scope import DECIDING, ONE, SERVING, Scope
 from nemesis.targets import Scene
 from nemesis.topology import Flows, Shape, cut_off
-from nemesis.verbs.partition import Partition
+from nemesis.verbs.partition import Means, Partition
 
 _OTHER: Final = "another of them"
 _RING_MIN: Final = 5
@@ -27,11 +27,11 @@ def _serving(count_min: int) -> Exists:
     return Exists(Among((SERVING,)), count_min)
 
 
-def partition(name: str = "", *, numbered: bool = False) -> OneOf:
+def partition(name: str = "", *, numbered: bool = False, by: Means | None = None) -> OneOf:
     """Return the schedule of one partition over the nodes of a scene."""
 
     def cut(form: Side | Shape, *parties: str) -> CutOff:
-        return CutOff(form, parties, name, numbered=numbered)
+        return CutOff(form, parties, name, numbered=numbered, by=by)
 
     two, other = _serving(2), Pick(ONE, _OTHERS)
     there = Exists(_OTHERS)

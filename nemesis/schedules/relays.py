@@ -33,7 +33,6 @@ from nemesis.schedules.schedule import (
 )
 from nemesis.schedules.scope import DOWN, FOLLOWERS, LEADER, ONE, REPLICAS
 from nemesis.verbs.pause import Pause
-from nemesis.wire.rules import Direction
 
 REPLICAS_MIN: Final = 3
 _OUT: Final = "replica that is out of the ISR"

@@ -42,7 +42,7 @@ class Schedule(ABC):
     """A value that unfolds into steps."""
 
     @abstractmethod
-    def unfold(self, scope: Scope) -> Iterator[Step]:
+    def unfold(self, scope: Scope, /) -> Iterator[Step]:
         """Yield the steps of one unfolding; note in the scope what they change."""
 
 
@@ -50,7 +50,7 @@ class Amount(ABC):
     """A value that is drawn."""
 
     @abstractmethod
-    def drawn(self, scope: Scope) -> Any:
+    def drawn(self, scope: Scope, /) -> Any:
         """Draw it."""
 
 
@@ -91,7 +91,7 @@ class Exactly(Amount):
 
     value: Any
 
-    def drawn(self, scope: Scope) -> Any:
+    def drawn(self, _scope: Scope, /) -> Any:
         """Return it; nothing is drawn."""
         return self.value
 
@@ -157,6 +157,15 @@ class Drawn(Amount):
 
 
 @dataclass(frozen=True, slots=True)
+class Label(Amount):
+    """The label of the scope: the name of what a mix draws."""
+
+    def drawn(self, scope: Scope) -> str:
+        """Return it; nothing is drawn."""
+        return scope.label
+
+
+@dataclass(frozen=True, slots=True)
 class Chance(Test):
     """True with this probability."""
 
@@ -178,6 +187,17 @@ class Exists(Test):
     def holds(self, scope: Scope) -> bool:
         """Count them."""
         return len(self.among.nodes(scope)) >= self.count_min
+
+
+@dataclass(frozen=True, slots=True)
+class MixDraws(Test):
+    """Whether the mix that it is a part of draws this kind of fault, too."""
+
+    kind: str
+
+    def holds(self, scope: Scope) -> bool:
+        """Look."""
+        return self.kind in scope.faults
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,6 +246,8 @@ class Then(Schedule):
 
 
 NOTHING: Final = Then(())
+DURATION: Final = "duration"
+"""The name of the time that a fault of a mix lasts, and of its bounds in a scenario."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,6 +258,8 @@ class Option:
     weight: int = 1
     given: Test | None = None
     """It is left out where this does not hold."""
+    label: str = ""
+    """The message that it is about, of a schedule for each message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -411,6 +435,20 @@ class Act(Schedule):
         yield self.step(target=NamedNodes(nodes=nodes), **own)
 
 
+@dataclass(frozen=True, slots=True)
+class Do(Schedule):
+    """A step as it is."""
+
+    step: Step
+
+    def unfold(self, _scope: Scope, /) -> Iterator[Step]:
+        """Do it."""
+        yield self.step
+
+
+FOR_A_DRAWN_TIME: Final = Let(DURATION, Between(stated=DURATION))
+
+
 def then(*parts: Schedule) -> Then:
     """Return all parts, in order."""
     return Then(parts)
@@ -430,6 +468,11 @@ def maybe(share: float, *parts: Schedule, otherwise: Schedule = NOTHING) -> When
 def wait(*seconds: float) -> WaitFor:
     """Return a wait of one of these lengths."""
     return WaitFor(AnyOf(seconds) if len(seconds) > 1 else Exactly(seconds[0]))
+
+
+def lasting(*parts: Schedule, healed: Schedule) -> Then:
+    """Return the parts, and what heals them after the duration that a scenario states."""
+    return Then((FOR_A_DRAWN_TIME, *parts, WaitFor(Drawn(DURATION)), healed))
 
 
 def is_down(party: str) -> Test:
@@ -463,8 +506,10 @@ def rewritten(schedule: S, change: Callable[[Any], Any]) -> S:
     if isinstance(schedule, tuple):
         made: Any = tuple(rewritten(one, change) for one in schedule)
     elif _is_value(schedule):
-        made = replace(schedule, **{f.name: rewritten(getattr(schedule, f.name), change)
-                                    for f in fields(schedule)})  # type: ignore[type-var]
+        made = replace(
+            schedule,
+            **{f.name: rewritten(getattr(schedule, f.name), change) for f in fields(schedule)},
+        )  # type: ignore[type-var]
     else:
         made = schedule
     return change(made)  # type: ignore[no-any-return]

@@ -6,7 +6,7 @@ goes. `DOWN` is whatever it has struck and not mended.
 """
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Self
 
@@ -48,6 +48,8 @@ class Scope:
     """What `Let` has drawn."""
     bounds: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     """Bounds that a scenario states, by name."""
+    faults: Collection[str] = ()
+    """The kinds of fault of the mix that it is a part of."""
     label: str = ""
     """The name that rules, partitions and snapshots of no name of their own get."""
     down: dict[NodeName, type[OnNodes]] = field(default_factory=dict)

@@ -14,7 +14,7 @@ the ISR and comes back, or is not heard any more; a broker restarts; the active 
 What was struck comes back before the play ends; what an election took down, with the heal.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from nemesis.schedules.deeds import (
@@ -38,6 +38,7 @@ from nemesis.schedules.schedule import (
     Drawn,
     Every,
     Exists,
+    MixDraws,
     Name,
     Not,
     OneOf,
@@ -87,20 +88,26 @@ _WIPE: Final = Act(Wipe, STRUCK, of=(("keep_directory_id", True),))
 _KILL: Final = then(Act(Kill, STRUCK), maybe(0.6, When(same(STRUCK, FOLLOWER), _WIPE)))
 """The follower alone loses its disk, or its power: records that the last member of the ISR loses
 are lost for good."""
-_STRIKES: Final[Mapping[type[OnNodes], Schedule]] = {
-    Kill: _KILL,
-    Pause: Act(Pause, STRUCK),
-    ShutDown: Act(ShutDown, STRUCK),
-    CutPower: When(same(STRUCK, FOLLOWER), Act(CutPower, STRUCK), _KILL),
-}
-WINDOW_STRIKES: Final = tuple(_STRIKES)
-"""The ways to strike a party, besides wiping its disk after a kill."""
+_PAUSE: Final = Act(Pause, STRUCK)
+_STOP: Final = Act(ShutDown, STRUCK)
+_CUT_POWER: Final = When(same(STRUCK, FOLLOWER), Act(CutPower, STRUCK), _KILL)
+WINDOW_STRIKES: Final = one_of(_KILL, _PAUSE, _STOP, _CUT_POWER)
+"""The ways to strike a party."""
+MIX_STRIKES: Final = OneOf(
+    (
+        Option(_KILL, 3),  # a node that loses its disk was killed: that is what most strikes are
+        Option(_PAUSE),
+        Option(_STOP),
+        Option(_CUT_POWER, given=MixDraws("cut_power")),
+    )
+)
+"""The same in a mix: what nodes of any cluster can suffer; power is cut where it cuts power, too.
+"""
 
 
-def _strike(ways: Sequence[type[OnNodes]]) -> Schedule:
+def _strike(broker: Schedule) -> Schedule:
     """Return a strike on the struck node, if it is whole."""
     controller = one_of(ActOnController(Kill), ActOnController(Pause))
-    broker = one_of(*(_STRIKES[way] for way in ways))
     is_broker = Exists(Among((STRUCK,), only=(BROKERS,)))
     return When(is_down(STRUCK), NOTHING, When(is_broker, broker, controller))
 
@@ -225,7 +232,7 @@ def _election(message: str, action: Action | Drawn) -> Schedule:
 def window(
     message: str | None = None,
     *,
-    strikes: Sequence[type[OnNodes]] = WINDOW_STRIKES,
+    strikes: Schedule = WINDOW_STRIKES,
     passes: bool = False,
 ) -> Schedule:
     """Return a window; it unfolds in `Scope.around` a partition.
