@@ -6,16 +6,14 @@ after its vote, every node down at once. The caller that judges the run has to e
 loses by design (the only disk that had a record).
 
 A *spell* is a stretch of time with one idea of what goes wrong, so that faults that belong together
-come together: only controllers, only the replicas of one key, only the network, or anything. Like a
-mix it is a pure state machine: time and scene are arguments, and it returns steps.
+come together: only controllers, only the replicas of one key, only the network, or anything. Chaos
+unfolds without end, over the nodes of a scene, with a wait after each step.
 """
 
 from typing import Final
 
 from nemesis.schedules.deeds import CutOff, HasCuts, Heal, Mend, Side
-from nemesis.schedules.partitions import partition
-from nemesis.schedules.schedule import (
-    Act,
+from nemesis.schedules.draws import (
     Among,
     AnyOf,
     Between,
@@ -26,10 +24,14 @@ from nemesis.schedules.schedule import (
     Exactly,
     Exists,
     Exponential,
+    Not,
+)
+from nemesis.schedules.partitions import partition
+from nemesis.schedules.schedule import (
+    Act,
     Lasting,
     Let,
     Name,
-    Not,
     Pick,
     PickEach,
     Repeat,

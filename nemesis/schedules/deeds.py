@@ -9,7 +9,8 @@ from clusters.kafka_conditions import Fenced, IsrMember, Registered
 from clusters.kafka_targets import ACTIVE_CONTROLLER
 from clusters.observation import Condition, Held, Seen
 from clusters.port import NodeName
-from nemesis.schedules.schedule import Amount, Drawn, Schedule, Test
+from nemesis.schedules.draws import Amount, Drawn, Test
+from nemesis.schedules.schedule import Schedule
 from nemesis.schedules.scope import FOLLOWER, Scope
 from nemesis.targets import ByRole, NamedNodes
 from nemesis.topology import Cut, Flows, Groups, Isolate, OneWay, Party, Shape, Shaped, flows_of

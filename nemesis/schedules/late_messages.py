@@ -33,20 +33,8 @@ from nemesis.schedules.deeds import (
     Side,
     Until,
 )
-from nemesis.schedules.schedule import (
-    Act,
-    Among,
-    Each,
-    Exists,
-    Pick,
-    Schedule,
-    When,
-    maybe,
-    one_of,
-    same,
-    then,
-    wait,
-)
+from nemesis.schedules.draws import Among, Exists, same
+from nemesis.schedules.schedule import Act, Each, Pick, Schedule, When, maybe, one_of, then, wait
 from nemesis.schedules.scope import (
     CONTROLLER,
     ENSEMBLE,

@@ -10,13 +10,14 @@ from typing import Final
 from clusters.port import NodeName
 from clusters.systems import ROLES
 from nemesis.schedules.deeds import CutOff, Side
-from nemesis.schedules.schedule import Among, Exists, OneOf, Option, Pick, PickEach, then
+from nemesis.schedules.draws import Among, Exists
+from nemesis.schedules.schedule import OneOf, Option, Pick, PickEach, then
 from nemesis.schedules.scope import DECIDING, ONE, SERVING, Scope
 from nemesis.targets import Scene
 from nemesis.topology import Flows, Shape, cut_off
 from nemesis.verbs.partition import Means, Partition
 
-_OTHER: Final = "another of them"
+_OTHER: Final = "another node"
 _RING_MIN: Final = 5
 _BRIDGE_MIN: Final = 3
 _OTHERS: Final = Among((SERVING,), but_not=(DECIDING,))

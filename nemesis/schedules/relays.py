@@ -14,13 +14,11 @@ needs three replicas: with two there is no other follower to be overtaken.
 from typing import Final
 
 from nemesis.schedules.deeds import Catch, Event, Lead, Mend, ReleaseAll, ReleaseOne, Until
+from nemesis.schedules.draws import Among, AnyOf, Exists
 from nemesis.schedules.schedule import (
     NOTHING,
     Act,
-    Among,
-    AnyOf,
     Each,
-    Exists,
     Name,
     OneOf,
     Pick,
@@ -60,7 +58,6 @@ _DEAF: Final = "deaf followers"
 _OTHERS: Final = Among((REPLICAS,), but_not=(LEADER, DOWN))
 _THIRDS: Final = Among((REPLICAS,), but_not=(LEADER, DOWN, _NEXT))
 _HAND_ON: Final = then(
-    Name(_NEXT, Among(())),
     Pick(_NEXT, _OTHERS),
     maybe(
         0.4,

@@ -26,11 +26,11 @@ FOLLOWERS: Final = "followers"
 LEADER: Final = "leader"
 CONTROLLER: Final = "controller"
 """A controller; of a cluster on ZooKeeper the broker that is it."""
-DOWN: Final = "nodes that are down"
+DOWN: Final = "down"
 FOLLOWER: Final = "follower"
 THIRD: Final = "third broker"
 STRUCK: Final = "struck node"
-ONE: Final = "one of them"
+ONE: Final = "the node"
 TARGET: Final = "target"
 
 

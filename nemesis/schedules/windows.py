@@ -30,26 +30,28 @@ from nemesis.schedules.deeds import (
     Side,
     Until,
 )
-from nemesis.schedules.schedule import (
-    NOTHING,
-    Act,
+from nemesis.schedules.draws import (
     Among,
     Chance,
     Drawn,
     Every,
     Exists,
     MixDraws,
-    Name,
     Not,
+    is_down,
+    same,
+)
+from nemesis.schedules.schedule import (
+    NOTHING,
+    Act,
+    Name,
     OneOf,
     Option,
     Pick,
     Schedule,
     When,
-    is_down,
     maybe,
     one_of,
-    same,
     then,
     wait,
 )
@@ -241,7 +243,7 @@ def window(
     """
     action = Watch() if passes else Hold()
     strike = _strike(strikes)
-    if message in _FALLS:
+    if message is not None and message in _FALLS:
         return then(
             _PARTIES,
             _election(message, action),

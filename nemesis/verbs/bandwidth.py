@@ -14,7 +14,8 @@ from typing import Final
 from clusters.port import NodeName
 from history.failure import SpecError
 from nemesis.schedules.deeds import Heal
-from nemesis.schedules.schedule import Among, AnyOf, Pick, Schedule, lasting
+from nemesis.schedules.draws import Among, AnyOf
+from nemesis.schedules.schedule import Pick, Schedule, lasting
 from nemesis.schedules.scope import SERVING, TARGET, Scope
 from nemesis.targets import NamedNodes, Scene, Target, parse_target, target_data
 from nemesis.verbs.episode import on_cluster

@@ -10,7 +10,8 @@ from typing import Final
 
 from history.failure import SpecError
 from nemesis.schedules.deeds import Catch, DelayOf, Release
-from nemesis.schedules.schedule import Among, Drawn, Let, Name, Pick, lasting, one_of
+from nemesis.schedules.draws import Among, Drawn
+from nemesis.schedules.schedule import Let, Name, Pick, lasting, one_of
 from nemesis.schedules.scope import ONE, SERVING
 from nemesis.verbs.episode import on_cluster
 from nemesis.verbs.prerequisite import Prerequisite

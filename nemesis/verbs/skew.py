@@ -13,7 +13,8 @@ from typing import Any, Final
 from clusters.abilities import Skew, Skews
 from clusters.port import Cluster, NodeName
 from history.failure import SpecError
-from nemesis.schedules.schedule import Act, Amount, Between, lasting
+from nemesis.schedules.draws import Amount, Between
+from nemesis.schedules.schedule import Act, lasting
 from nemesis.schedules.scope import TARGET, Scope
 from nemesis.verbs.episode import on_nodes
 from nemesis.verbs.on_nodes import each, node_verb

@@ -6,16 +6,8 @@ from typing import Any
 from clusters.abilities import Snapshots, Starts
 from clusters.port import Cluster, NodeName, NodeState
 from history.failure import SpecError
-from nemesis.schedules.schedule import (
-    DURATION,
-    FOR_A_DRAWN_TIME,
-    Act,
-    Between,
-    Drawn,
-    Label,
-    WaitFor,
-    then,
-)
+from nemesis.schedules.draws import Between, Drawn, Label
+from nemesis.schedules.schedule import DURATION, FOR_A_DRAWN_TIME, Act, WaitFor, then
 from nemesis.schedules.scope import TARGET
 from nemesis.verbs.episode import on_nodes
 from nemesis.verbs.kill import Kill

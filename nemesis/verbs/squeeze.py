@@ -12,7 +12,8 @@ from typing import Any, Final
 from clusters.abilities import Squeezes
 from clusters.port import Cluster, NodeName
 from history.failure import SpecError
-from nemesis.schedules.schedule import Act, Amount, lasting
+from nemesis.schedules.draws import Amount
+from nemesis.schedules.schedule import Act, lasting
 from nemesis.schedules.scope import TARGET, Scope
 from nemesis.verbs.episode import on_nodes
 from nemesis.verbs.on_nodes import each, node_verb

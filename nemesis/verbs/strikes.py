@@ -14,7 +14,8 @@ from clusters.kafka_port import ClusterView, Role
 from nemesis.messages import MESSAGES, drawn_message
 from nemesis.schedules import late_messages, relays
 from nemesis.schedules.deeds import DelayOf
-from nemesis.schedules.schedule import Drawn, Let, OneOf, Option, Schedule, then
+from nemesis.schedules.draws import Drawn
+from nemesis.schedules.schedule import Let, OneOf, Option, Schedule, then
 from nemesis.schedules.scope import Scope
 from nemesis.schedules.windows import MIX_STRIKES, WINDOW, message_fault, window
 from nemesis.targets import Scene

@@ -13,7 +13,8 @@ from typing import Any, Final
 from clusters.abilities import Throttles
 from clusters.port import Cluster, NodeName
 from history.failure import SpecError
-from nemesis.schedules.schedule import Act, Between, lasting
+from nemesis.schedules.draws import Between
+from nemesis.schedules.schedule import Act, lasting
 from nemesis.schedules.scope import TARGET
 from nemesis.verbs.episode import on_nodes
 from nemesis.verbs.on_nodes import each, node_verb

@@ -1,0 +1,305 @@
+"""A schedule, printed: a line for each thing that it may do, indented, with shares and bounds."""
+
+from collections.abc import Iterator
+from dataclasses import fields
+from typing import Any, Final
+
+from nemesis.schedules.deeds import (
+    ActOnController,
+    Catch,
+    CutOff,
+    HasCuts,
+    Heal,
+    IsLaid,
+    Lead,
+    Mend,
+    Release,
+    ReleaseAll,
+    ReleaseOne,
+    Until,
+)
+from nemesis.schedules.draws import (
+    Among,
+    AnyOf,
+    Between,
+    Chance,
+    Drawn,
+    Either,
+    Every,
+    Exactly,
+    Exists,
+    Label,
+    MixDraws,
+    Not,
+)
+from nemesis.schedules.schedule import (
+    Act,
+    Do,
+    Each,
+    Lasting,
+    Let,
+    Name,
+    OneOf,
+    Pick,
+    PickEach,
+    Repeat,
+    Schedule,
+    Then,
+    Use,
+    WaitFor,
+    When,
+    one_of,
+)
+from nemesis.verbs.registry import VERBS, verb_of
+from nemesis.verbs.step import Step
+from nemesis.wire.rules import Action
+from nemesis.words import duration_text
+
+_INDENT: Final = "  "
+
+
+def printed(schedule: Schedule) -> str:
+    """Return the schedule in lines. The words of its steps are those of a play."""
+    return "\n".join(_lines(schedule))
+
+
+def _lines(schedule: Schedule) -> Iterator[str]:
+    match schedule:
+        case Then(parts=parts):
+            for part in parts:
+                yield from _lines(part)
+        case OneOf():
+            yield from _options(schedule)
+        case When(test=test, part=part, otherwise=otherwise):
+            then, otherwise_ = [*_lines(part)], [*_lines(otherwise)]
+            if not then:
+                test, then, otherwise_ = Not(test), otherwise_, []
+            yield from _block(_condition(test), then)
+            if otherwise_:
+                yield from _block("otherwise", otherwise_)
+        case Let(name=name, value=AnyOf(values=(Schedule(), *_) as values)):
+            yield from _block(f"{name} is", _lines(one_of(*values)))
+        case ReleaseAll(shuffled=shuffled, then=then) if then is not None:
+            order = ", in any order" if shuffled else ""
+            yield from _block(f"release each that is held{order}, and after it", _lines(then))
+        case Repeat(part=part, times=times):
+            often = "again and again" if times is None else f"{_amount(times)} times"
+            yield from _block(often, _lines(part))
+        case Lasting(part=part, span=span):
+            yield from _block(f"again and again, for {_seconds(span)}", _lines(part))
+        case Each(among=among, part=part, name=name):
+            yield from _block(f"for each of {_among(among)}, as {name}", _lines(part))
+        case _:
+            yield _leaf(schedule)
+
+
+def _options(schedule: OneOf) -> Iterator[str]:
+    total = sum(one.weight for one in schedule.options)
+    if len(schedule.options) == 1:
+        yield from _lines(schedule.options[0].part)
+        return
+    yield "one of:"
+    for one in schedule.options:
+        words = [f"{_percent(one.weight / total)}", one.label]
+        if one.given is not None:
+            words.append(_condition(one.given))
+        yield from (f"{_INDENT}{line}" for line in _option(words, [*_lines(one.part)]))
+
+
+def _option(words: list[str], lines: list[str]) -> Iterator[str]:
+    yield from _block(" ".join(filter(None, words)), lines or ["nothing"])
+
+
+def _block(head: str, lines: Any) -> Iterator[str]:
+    """Yield the lines under their head; a single plain line beside it."""
+    found = [*lines]
+    if len(found) == 1 and not found[0].endswith(":"):
+        yield f"{head}: {found[0]}"
+        return
+    yield f"{head}:"
+    yield from (f"{_INDENT}{line}" for line in found)
+
+
+def _leaf(schedule: Schedule) -> str:
+    return _of_parties(schedule) or _of_time(schedule) or _of_network(schedule) or _named(schedule)
+
+
+def _of_parties(schedule: Schedule) -> str:
+    match schedule:
+        case Act(step=step, who=who, of=of):
+            return ", ".join((f"{_word(step)} {who}", *(f"{k} {_amount(v)}" for k, v in of)))
+        case ActOnController(step=step):
+            return f"{_word(step)} active controller"
+        case Mend(who=who):
+            return f"start or resume {who}"
+        case Pick(name=name, among=among, count=count):
+            many = "" if count is None else f", {_amount(count)} of them at most"
+            return f"pick {name} among {_among(among)}{many}"
+        case PickEach(names=names, among=among):
+            return f"pick {' and '.join(names)} among {_among(among)}"
+        case Name(name=name, among=among):
+            return f"{name} is {_among(among)}"
+        case Lead(who=who):
+            return f"move_leader to {who}"
+        case _:
+            return ""
+
+
+def _of_time(schedule: Schedule) -> str:
+    match schedule:
+        case Do(step=step):
+            return _plain(verb_of(step).data(step))
+        case Let(name=name, value=value):
+            return f"{name} is {_amount(value)}"
+        case Use(name=name):
+            return f"do the {name}"
+        case WaitFor(time=time):
+            return f"wait {_seconds(time)}"
+        case Until(event=event, subject=subject, at_most_s=at_most_s):
+            return f"await {subject} {event}, {duration_text(at_most_s)} at most"
+        case _:
+            return ""
+
+
+def _of_network(schedule: Schedule) -> str:
+    match schedule:
+        case Catch():
+            return _catch(schedule)
+        case Release(name=name, discard=discard):
+            return f"{'discard' if discard else 'release'} {name}".rstrip()
+        case ReleaseOne(share=share):
+            return f"{_percent(share)}: release one that is held"
+        case ReleaseAll():
+            return "release all that is held"
+        case CutOff(form=form, parties=parties):
+            return f"partition {' and '.join(parties)}: {form}"
+        case Heal(name=name):
+            return f"heal {name or 'one partition'}"
+        case _:
+            return ""
+
+
+def _catch(rule: Catch) -> str:
+    words = [f"{_action(rule.action)} {rule.api or 'all messages'}"]
+    words += [f"of {rule.source}"] if rule.source else []
+    words += [f"to {rule.to}"] if rule.to else []
+    words += ["about the partition"] if rule.of_key else []
+    details = [
+        _share(rule.isr_share, f"whose isr {rule.isr} follower") if rule.isr else "",
+        _share(rule.answers, "the answers"),
+        _share(rule.once, "one alone"),
+        f"as {rule.name}" if rule.name else "",
+    ]
+    return ", ".join((" ".join(words), *filter(None, details)))
+
+
+def _share(share: float, words: str) -> str:
+    if share <= 0:
+        return ""
+    return words if share >= 1 else f"{_percent(share)} {words}"
+
+
+def _action(action: Action | Drawn) -> str:
+    return action.name if isinstance(action, Drawn) else type(action).__name__.lower()
+
+
+def _condition(test: object) -> str:
+    match test:
+        case Chance(share=Drawn(name=name)):
+            return f"with the {name}"
+        case Chance(share=float() as share):
+            return _percent(share)
+        case Not(test=Chance(share=float() as share)):
+            return _percent(1 - share)
+        case Not(test=inner):
+            return f"unless {_condition(inner).removeprefix('if ')}"
+        case Every(tests=tests):
+            return ", ".join(map(_condition, tests))
+        case Either(tests=tests):
+            return " or ".join(map(_condition, tests))
+        case _:
+            return f"if {_fact(test)}"
+
+
+def _fact(test: object) -> str:
+    match test:
+        case Exists(among=Among(parties=parties, but_not=(), only=(one,)), count_min=1):
+            return f"{', '.join(parties)} is {'among ' if one.endswith('s') else ''}{one}"
+        case Exists(among=among, count_min=count_min):
+            return f"there {'is' if count_min == 1 else 'are'} {count_min} of {_among(among)}"
+        case IsLaid(name=name):
+            return f"{name} is laid"
+        case HasCuts(count_min=count_min):
+            return f"there {'is' if count_min == 1 else 'are'} {count_min} of the partitions"
+        case MixDraws(kind=kind):
+            return f"the mix draws {kind}, too"
+        case _:
+            return _named(test)
+
+
+def _among(among: Among) -> str:
+    counts = {name: among.parties.count(name) for name in among.parties}
+    words = ", ".join(name if n == 1 else f"{name} ({n} times)" for name, n in counts.items())
+    words += f" that are {' or '.join(among.only)}" if among.only else ""
+    return words + (f" but not {', '.join(among.but_not)}" if among.but_not else "")
+
+
+def _amount(amount: object) -> str:
+    match amount:
+        case Exactly(value=value):
+            return _plain(value)
+        case AnyOf(values=values) if isinstance(values[0], Schedule):
+            blocks = ("; ".join(line.strip() for line in _lines(one)) for one in values)
+            return " | ".join(f"({block})" for block in blocks)
+        case AnyOf(values=values):
+            return f"one of {', '.join(map(_plain, values))}"
+        case Between(low=low, high=high, stated=stated):
+            return f"the {stated} of the scenario" if stated else f"{low:g} to {high:g}"
+        case Drawn(name=name):
+            return f"the {name}"
+        case Label():
+            return "its own"
+        case _:
+            return _named(amount) if hasattr(amount, "drawn") else _plain(amount)
+
+
+def _seconds(amount: object) -> str:
+    match amount:
+        case Exactly(value=float() as value):
+            return duration_text(value)
+        case AnyOf(values=values):
+            return " or ".join(duration_text(value) for value in dict.fromkeys(values))
+        case Between(low=low, high=high, stated=""):
+            return f"{duration_text(low)} to {duration_text(high)}"
+        case _:
+            return _amount(amount)
+
+
+def _named(value: Any) -> str:
+    """Return the first line of what a class says of itself, and its fields."""
+    head = str(type(value).__doc__).partition("\n")[0].rstrip(".")
+    own = (f"{one.name} {_amount(getattr(value, one.name))}" for one in fields(value))
+    return f"{head[0].lower()}{head[1:]} ({', '.join(own)})"
+
+
+def _plain(value: object) -> str:
+    match value:
+        case tuple():
+            return ", ".join(map(_plain, value))
+        case dict():
+            return ", ".join(f"{key} {_plain(one)}" for key, one in value.items())
+        case bool():
+            return str(value).lower()
+        case float():
+            return f"{value:g}"
+        case _:
+            return str(value)
+
+
+def _word(step: type[Step]) -> str:
+    """Return the word of a play for steps of this class."""
+    return next(verb.word for verb in VERBS.values() if verb.step is step)
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.2g} %"
