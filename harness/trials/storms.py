@@ -17,8 +17,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from clusters.node_port import notes
-from harness.scenario.trial_spec import Storm
+from harness.scenario.trial_spec import Storm, TrialSpec
 from nemesis.schedules import late_messages, relays
+from nemesis.schedules.chaos import chaos
 from nemesis.schedules.deeds import CutOff, Heal, Mend, Side
 from nemesis.schedules.draws import Among, Between, GiveOrTakeHalf
 from nemesis.schedules.schedule import (
@@ -133,3 +134,20 @@ LAGGARDS: Final = Repeat(
     )
 )
 """One broker after the other is told nothing by the controllers, for a while."""
+
+
+def schedules_of(spec: TrialSpec) -> dict[str, Schedule]:
+    """Return the schedules of such a trial, apart from a mix, each by what it is or follows."""
+    found: dict[str, Schedule] = {}
+    if spec.storm in PLAY_STORMS:
+        found[str(spec.storm)] = PLAY_STORMS[spec.storm].schedule
+    if spec.storm in (Storm.CHAOS, Storm.QUORUM):
+        found["chaos"] = chaos(spec.wipes)
+    if spec.storm is Storm.QUORUM:
+        reactions = REGICIDAL if spec.regicidal else RESTLESS
+        noted = {f"upon {note}": one for note, one in reactions.noted.items()}
+        noted["upon the first commit of a leader"] = reactions.inherited
+        found |= {name: then(one.whom, one.strike) for name, one in noted.items()}
+    if spec.laggards:
+        found["laggards"] = LAGGARDS
+    return found

@@ -29,6 +29,7 @@ from nemesis.schedules.draws import (
 from nemesis.schedules.partitions import partition
 from nemesis.schedules.schedule import (
     Act,
+    Called,
     Lasting,
     Let,
     Name,
@@ -69,13 +70,10 @@ def chaos(wipes: float = 0.1) -> Schedule:
     """
     is_broker = Exists(Among((ONE,), only=(BROKERS,)))
     wipe = Act(Wipe, ONE, of=(("keep_directory_id", True),))
-    kill = then(Act(Kill, ONE), When(Every((is_broker, Chance(wipes))), wipe))
+    kill = Called("kill", then(Act(Kill, ONE), When(Every((is_broker, Chance(wipes))), wipe)))
     # Several brokers without power at once lose records by design: that is for few.
-    power = When(
-        is_broker,
-        maybe(wipes, Act(CutPower, ONE), otherwise=kill),
-        otherwise=Act(CutPower, ONE),
-    )
+    spared = maybe(wipes, Act(CutPower, ONE), otherwise=kill)
+    power = Called("power cut", When(is_broker, spared, otherwise=Act(CutPower, ONE)))
     pause = Act(Pause, ONE)
     restart = then(Act(ShutDown, ONE), Mend(ONE))  # it comes back at once: a rolling restart
     strikes = (

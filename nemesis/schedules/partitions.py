@@ -11,7 +11,7 @@ from clusters.port import NodeName
 from clusters.systems import ROLES
 from nemesis.schedules.deeds import CutOff, Side
 from nemesis.schedules.draws import Among, Exists
-from nemesis.schedules.schedule import OneOf, Option, Pick, PickEach, then
+from nemesis.schedules.schedule import Called, OneOf, Option, Pick, PickEach, then
 from nemesis.schedules.scope import DECIDING, ONE, SERVING, Scope
 from nemesis.targets import Scene
 from nemesis.topology import Flows, Shape, cut_off
@@ -28,7 +28,7 @@ def _serving(count_min: int) -> Exists:
     return Exists(Among((SERVING,)), count_min)
 
 
-def partition(name: str = "", *, numbered: bool = False, by: Means | None = None) -> OneOf:
+def partition(name: str = "", *, numbered: bool = False, by: Means | None = None) -> Called:
     """Return the schedule of one partition over the nodes of a scene."""
 
     def cut(form: Side | Shape, *parties: str) -> CutOff:
@@ -37,7 +37,7 @@ def partition(name: str = "", *, numbered: bool = False, by: Means | None = None
     two, other = _serving(2), Pick(ONE, _OTHERS)
     there = Exists(_OTHERS)
     peers = {role: Among((f"{role}s",)) for role, kind in ROLES.items() if kind.decides}
-    return OneOf(
+    drawn = OneOf(
         (
             Option(then(Pick(ONE, Among((SERVING,))), cut(Side.ISOLATED, ONE))),
             Option(then(other, cut(Side.APART, ONE, DECIDING)), given=there),
@@ -60,6 +60,7 @@ def partition(name: str = "", *, numbered: bool = False, by: Means | None = None
             ),
         )
     )
+    return Called("partition", drawn)
 
 
 def nodes_lost(cut: Partition, scene: Scene) -> tuple[NodeName, ...]:

@@ -1,9 +1,12 @@
 """A schedule, printed: a line for each thing that it may do, indented, with shares and bounds."""
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import fields
+from textwrap import wrap
 from typing import Any, Final
 
+from nemesis.mix_spec import MixSpec
 from nemesis.schedules.deeds import (
     ActOnController,
     Catch,
@@ -33,7 +36,10 @@ from nemesis.schedules.draws import (
     Not,
 )
 from nemesis.schedules.schedule import (
+    DURATION,
+    NOTHING,
     Act,
+    Called,
     Do,
     Each,
     Lasting,
@@ -49,18 +55,75 @@ from nemesis.schedules.schedule import (
     WaitFor,
     When,
     one_of,
+    rewritten,
+    walk,
 )
-from nemesis.verbs.registry import VERBS, verb_of
+from nemesis.verbs.registry import EPISODES, VERBS, verb_of
 from nemesis.verbs.step import Step
 from nemesis.wire.rules import Action
 from nemesis.words import duration_text
 
 _INDENT: Final = "  "
+_COLUMNS: Final = 96
 
 
 def printed(schedule: Schedule) -> str:
-    """Return the schedule in lines. The words of its steps are those of a play."""
-    return "\n".join(_lines(schedule))
+    """Return the schedule in lines, and below them the parts that have names.
+
+    The words of steps are those of a play.
+    """
+    return "\n".join(_wrapped([*_lines(schedule), *_called(schedule)]))
+
+
+def printed_mix(spec: MixSpec, *, messages: Collection[str]) -> str:
+    """Return what a mix draws, in lines. `messages`: those that its faults may wait for."""
+
+    def asked(value: Any) -> Any:
+        if not isinstance(value, OneOf):
+            return value
+        return OneOf(tuple(one for one in value.options if one.label in ("", *messages)))
+
+    counts = Counter(spec.faults)
+    drawn = {kind: rewritten(EPISODES[kind].schedule, asked) for kind in counts}
+    gap = _seconds(Between(*spec.gap_s))
+    since = "the last one began" if spec.overlap else "all is whole again"
+    turns = "one of, and all of them before any comes again" if spec.rounds else "one of"
+    faults = [
+        line
+        for kind, schedule in drawn.items()
+        for line in _block(f"{counts[kind]} of {counts.total()}, {kind}", _lines(schedule))
+    ]
+    lines = [
+        *_block(f"again and again, {gap} after {since}", [f"{turns}:", *_deeper(faults)]),
+        f"target is one of {', '.join(spec.targets)}",
+        f"{DURATION} is {_seconds(Between(*spec.duration_s))}",
+        *_called(*drawn.values()),
+    ]
+    return "\n".join(_wrapped(lines))
+
+
+def _called(*schedules: Schedule) -> Iterator[str]:
+    """Yield the parts that have names, each once."""
+    parts = (part for one in schedules for part in walk(one) if isinstance(part, Called))
+    for name, part in dict.fromkeys((one.name, one.part) for one in parts):
+        yield from _block(name, _lines(part))
+
+
+def _deeper(lines: Iterable[str]) -> Iterator[str]:
+    return (f"{_INDENT}{line}" for line in lines)
+
+
+def _wrapped(lines: Iterable[str]) -> Iterator[str]:
+    for line in lines:
+        indent = " " * (len(line) - len(line.lstrip()))
+        yield from wrap(
+            line.strip(),
+            _COLUMNS,
+            initial_indent=indent,
+            subsequent_indent=f"{indent}{2 * _INDENT}",
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
 
 
 def _lines(schedule: Schedule) -> Iterator[str]:
@@ -70,27 +133,42 @@ def _lines(schedule: Schedule) -> Iterator[str]:
                 yield from _lines(part)
         case OneOf():
             yield from _options(schedule)
-        case When(test=test, part=part, otherwise=otherwise):
-            then, otherwise_ = [*_lines(part)], [*_lines(otherwise)]
-            if not then:
-                test, then, otherwise_ = Not(test), otherwise_, []
-            yield from _block(_condition(test), then)
-            if otherwise_:
-                yield from _block("otherwise", otherwise_)
+        case When():
+            yield from _either(schedule)
         case Let(name=name, value=AnyOf(values=(Schedule(), *_) as values)):
             yield from _block(f"{name} is", _lines(one_of(*values)))
-        case ReleaseAll(shuffled=shuffled, then=then) if then is not None:
-            order = ", in any order" if shuffled else ""
-            yield from _block(f"release each that is held{order}, and after it", _lines(then))
-        case Repeat(part=part, times=times):
-            often = "again and again" if times is None else f"{_amount(times)} times"
-            yield from _block(often, _lines(part))
-        case Lasting(part=part, span=span):
-            yield from _block(f"again and again, for {_seconds(span)}", _lines(part))
-        case Each(among=among, part=part, name=name):
-            yield from _block(f"for each of {_among(among)}, as {name}", _lines(part))
+        case Called(name=name):
+            yield f"do: {name}"
+        case _ if (repeated := _repeated(schedule)) is not None:
+            yield from _block(*repeated)
         case _:
             yield _leaf(schedule)
+
+
+def _either(schedule: When) -> Iterator[str]:
+    test, part, otherwise = schedule.test, schedule.part, schedule.otherwise
+    if part == NOTHING:
+        test, part, otherwise = Not(test), otherwise, part
+    yield from _block(_condition(test), _lines(part))
+    if otherwise != NOTHING:
+        yield from _block("otherwise", _lines(otherwise))
+
+
+def _repeated(schedule: Schedule) -> tuple[str, Iterator[str]] | None:
+    match schedule:
+        case Repeat(part=part, times=None):
+            return "again and again", _lines(part)
+        case Repeat(part=part, times=times):
+            return f"{_amount(times)} times", _lines(part)
+        case Lasting(part=part, span=span):
+            return f"again and again, for {_seconds(span)}", _lines(part)
+        case Each(among=among, part=part, name=name):
+            return f"for each of {_among(among)}, as {name}", _lines(part)
+        case ReleaseAll(shuffled=shuffled, then=then) if then is not None:
+            order = ", in any order" if shuffled else ""
+            return f"release each that is held{order}, and after it", _lines(then)
+        case _:
+            return None
 
 
 def _options(schedule: OneOf) -> Iterator[str]:
@@ -99,15 +177,17 @@ def _options(schedule: OneOf) -> Iterator[str]:
         yield from _lines(schedule.options[0].part)
         return
     yield "one of:"
+    is_fixed = all(one.given is None for one in schedule.options)
     for one in schedule.options:
-        words = [f"{_percent(one.weight / total)}", one.label]
+        share = _percent(one.weight / total) if is_fixed else f"{one.weight} of up to {total}"
+        words = [share, one.label]
         if one.given is not None:
             words.append(_condition(one.given))
-        yield from (f"{_INDENT}{line}" for line in _option(words, [*_lines(one.part)]))
+        yield from _deeper(_option(words, [*_lines(one.part)]))
 
 
 def _option(words: list[str], lines: list[str]) -> Iterator[str]:
-    yield from _block(" ".join(filter(None, words)), lines or ["nothing"])
+    yield from _block(", ".join(filter(None, words)), lines or ["nothing"])
 
 
 def _block(head: str, lines: Any) -> Iterator[str]:
@@ -117,7 +197,7 @@ def _block(head: str, lines: Any) -> Iterator[str]:
         yield f"{head}: {found[0]}"
         return
     yield f"{head}:"
-    yield from (f"{_INDENT}{line}" for line in found)
+    yield from _deeper(found)
 
 
 def _leaf(schedule: Schedule) -> str:

@@ -12,6 +12,7 @@ may happen, how likely, how often and how long stands in the tree as data: it ca
 | `When(test, part, otherwise)` | one of the two; with `Chance(0.3)` as the test: 30 % |
 | `Repeat(part, times)` | the part so many times, or without end |
 | `Lasting(part, span)` | the part again and again until the drawn time is over |
+| `Called(name, part)` | the part; it is printed once |
 | `Pick(name, among)` | no step: it draws who is called so from now on |
 | `Name(name, among)` | no step: they are called so from now on |
 | `Each(among, part)` | the part for each of them, who is called ONE meanwhile |
@@ -98,6 +99,18 @@ class When(Schedule):
     def unfold(self, scope: Scope) -> Iterator[Step]:
         """Unfold one of them."""
         yield from (self.part if self.test.holds(scope) else self.otherwise).unfold(scope)
+
+
+@dataclass(frozen=True, slots=True)
+class Called(Schedule):
+    """A part with a name: it is printed once, however often it is there."""
+
+    name: str
+    part: Schedule
+
+    def unfold(self, scope: Scope) -> Iterator[Step]:
+        """Unfold it."""
+        yield from self.part.unfold(scope)
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,6 +44,7 @@ from nemesis.schedules.draws import (
 from nemesis.schedules.schedule import (
     NOTHING,
     Act,
+    Called,
     Name,
     OneOf,
     Option,
@@ -111,7 +112,8 @@ def _strike(broker: Schedule) -> Schedule:
     """Return a strike on the struck node, if it is whole."""
     controller = one_of(ActOnController(Kill), ActOnController(Pause))
     is_broker = Exists(Among((STRUCK,), only=(BROKERS,)))
-    return When(is_down(STRUCK), NOTHING, When(is_broker, broker, controller))
+    strike = When(is_down(STRUCK), NOTHING, When(is_broker, broker, controller))
+    return Called("strike", strike)
 
 
 _COMES_BACK: Final = then(
@@ -125,14 +127,18 @@ _COMES_BACK: Final = then(
     maybe(0.2, Until(Event.REGISTERED, STRUCK), otherwise=Until(Event.UNFENCED, STRUCK)),
 )
 _SECOND_ACT: Final = When(
-    Exists(Among((DOWN,))), When(Chance(0.15), NOTHING, otherwise=_COMES_BACK)
+    Exists(Among((DOWN,))),
+    When(Chance(0.15), NOTHING, otherwise=Called("a struck node comes back", _COMES_BACK)),
 )
 """Upon an event, the one that was struck comes back, perhaps without catching up."""
-_AFTERMATH: Final = then(
-    When(Every((is_down(LEADER), Chance(0.8))), Until(Event.FENCED, LEADER)),
-    ReleaseAll(),
-    wait(0.1, 0.5, 1.0),
-    Mend(DOWN),
+_AFTERMATH: Final = Called(
+    "aftermath",
+    then(
+        When(Every((is_down(LEADER), Chance(0.8))), Until(Event.FENCED, LEADER)),
+        ReleaseAll(),
+        wait(0.1, 0.5, 1.0),
+        Mend(DOWN),
+    ),
 )
 _A_WHILE: Final = wait(0.5, 2.0, 4.0)
 
@@ -244,24 +250,24 @@ def window(
     action = Watch() if passes else Hold()
     strike = _strike(strikes)
     if message is not None and message in _FALLS:
-        return then(
-            _PARTIES,
-            _election(message, action),
+        course = then(
             maybe(0.5, _VICTIM, strike),
             maybe(0.5, _A_WHILE),
             maybe(0.7, Release(WINDOW)),  # without an election no node comes back
             _SECOND_ACT,
             _AFTERMATH,
         )
-    return then(
-        _PARTIES,
-        _opening(message, action, _WAYS[message or ""]),
-        maybe(0.15, Pick(ONE, Among((FOLLOWERS,))), Lead(ONE), otherwise=then(_VICTIM, strike)),
+        return then(_PARTIES, _election(message, action), Called("course of an election", course))
+    moved = then(Pick(ONE, Among((FOLLOWERS,))), Lead(ONE))
+    course = then(
+        maybe(0.15, moved, otherwise=then(_VICTIM, strike)),
         _SECOND_ACT,
         maybe(0.6, Name(STRUCK, Among((LEADER,))), strike, maybe(0.3, _SECOND_ACT)),
         Release(WINDOW),
         _AFTERMATH,
     )
+    opening = _opening(message, action, _WAYS[message or ""])
+    return then(_PARTIES, opening, Called("course of a window", course))
 
 
 def message_fault(message: str, action: Action | Drawn) -> Schedule:

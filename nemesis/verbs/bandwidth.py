@@ -72,7 +72,7 @@ def _follow(step: Bandwidth, predicted: PredictedState) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Bound(Schedule):
-    """A bound on what the target sends, at one of these rates."""
+    """Bandwidth of what the target sends: one of these rates."""
 
     bits_per_s: AnyOf
 
