@@ -18,10 +18,9 @@ from harness.progress import Progress, terminal_progress
 from harness.run.plan import RunPlan, planned, projected
 from harness.scenario.options import RunOptions
 from harness.scenario.scenario import Scenario
-from harness.trials.storms import schedules_of
+from harness.trials.storms import printed_schedules
 from nemesis.play import step_data
-from nemesis.schedules.printed import printed, printed_mix
-from nemesis.window_kinds import asked_messages
+from nemesis.schedules.printed import printed_mix
 from nemesis.words import duration_text
 from workloads.registry import kind_of
 
@@ -115,29 +114,22 @@ def _faults(plan: RunPlan) -> dict[str, object]:
     """Return the faults of the plan: the trial, the steps of its play, or what its mix draws."""
     scenario = plan.scenario
     if scenario.trial is not None:
-        schedules = schedules_of(scenario.trial)
-        shown = {name: _Block(printed(one)) for name, one in schedules.items()}
-        mix = {} if scenario.mix is None else {"mix": _mix_block(scenario)}
-        return {"trial": scenario.trial, "schedules": {**shown, **mix}}
+        shown = printed_schedules(scenario.trial, mix=scenario.mix, cluster=scenario.cluster)
+        blocks = {name: _Block(text) for name, text in shown.items()}
+        return {"trial": scenario.trial, "schedules": blocks}
     if scenario.play is not None:
         return {"play": [step_data(step) for step in scenario.play]}
     if scenario.mix is None:
         return {"faults": "none"}
+    spec = scenario.cluster
     drawn = projected(scenario, plan.options.seed)
     steps = [{"at": duration_text(at_s), **step_data(step)} for at_s, step in islice(drawn, _DRAWN)]
     further = "" if next(drawn, None) is None else f"; these are the first {_DRAWN} steps"
     return {
         "nemesis": scenario.mix,
         "drawn": {"note": f"{_AS_IF}{further}", "steps": steps},
-        "schedule": _mix_block(scenario),
+        "schedule": _Block(printed_mix(scenario.mix, nodes=spec.nodes, roles=spec.node_roles)),
     }
-
-
-def _mix_block(scenario: Scenario) -> "_Block":
-    assert scenario.mix is not None
-    nodes, roles = scenario.cluster.nodes, scenario.cluster.node_roles
-    messages = asked_messages(scenario.mix, nodes=nodes, roles=roles)
-    return _Block(printed_mix(scenario.mix, messages=messages))
 
 
 class _Block(str):

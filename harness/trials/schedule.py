@@ -37,7 +37,6 @@ from nemesis.verbs.wait import Wait
 
 _S: Final = 1_000_000_000
 _TICK_NS: Final = 20_000_000
-_MS: Final = 1_000_000
 
 
 class TrialSteps:

@@ -17,11 +17,14 @@ from dataclasses import dataclass
 from typing import Final
 
 from clusters.node_port import notes
+from clusters.port import ClusterSpec
 from harness.scenario.trial_spec import Storm, TrialSpec
+from nemesis.mix_spec import MixSpec
 from nemesis.schedules import late_messages, relays
 from nemesis.schedules.chaos import chaos
 from nemesis.schedules.deeds import CutOff, Heal, Mend, Side
 from nemesis.schedules.draws import Among, Between, GiveOrTakeHalf
+from nemesis.schedules.printed import printed, printed_mix
 from nemesis.schedules.schedule import (
     Act,
     Name,
@@ -136,8 +139,17 @@ LAGGARDS: Final = Repeat(
 """One broker after the other is told nothing by the controllers, for a while."""
 
 
-def schedules_of(spec: TrialSpec) -> dict[str, Schedule]:
-    """Return the schedules of such a trial, apart from a mix, each by what it is or follows."""
+def printed_schedules(
+    spec: TrialSpec, *, mix: MixSpec | None, cluster: ClusterSpec
+) -> dict[str, str]:
+    """Return the schedules of such a trial, printed, each by what it is or follows."""
+    found = {name: printed(schedule) for name, schedule in _schedules_of(spec).items()}
+    if spec.storm is Storm.MIX and mix is not None:
+        found[str(spec.storm)] = printed_mix(mix, nodes=cluster.nodes, roles=cluster.node_roles)
+    return found
+
+
+def _schedules_of(spec: TrialSpec) -> dict[str, Schedule]:
     found: dict[str, Schedule] = {}
     if spec.storm in PLAY_STORMS:
         found[str(spec.storm)] = PLAY_STORMS[spec.storm].schedule

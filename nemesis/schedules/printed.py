@@ -1,11 +1,12 @@
 """A schedule, printed: a line for each thing that it may do, indented, with shares and bounds."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields
 from textwrap import wrap
 from typing import Any, Final
 
+from clusters.port import OWN_ROLES, NodeName, NodeRoles
 from nemesis.mix_spec import MixSpec
 from nemesis.schedules.deeds import (
     ActOnController,
@@ -60,6 +61,7 @@ from nemesis.schedules.schedule import (
 )
 from nemesis.verbs.registry import EPISODES, VERBS, verb_of
 from nemesis.verbs.step import Step
+from nemesis.window_kinds import asked_messages
 from nemesis.wire.rules import Action
 from nemesis.words import duration_text
 
@@ -75,8 +77,9 @@ def printed(schedule: Schedule) -> str:
     return "\n".join(_wrapped([*_lines(schedule), *_called(schedule)]))
 
 
-def printed_mix(spec: MixSpec, *, messages: Collection[str]) -> str:
-    """Return what a mix draws, in lines. `messages`: those that its faults may wait for."""
+def printed_mix(spec: MixSpec, *, nodes: Sequence[NodeName], roles: NodeRoles = OWN_ROLES) -> str:
+    """Return what a mix draws, in lines: for the messages that these nodes send, of those asked."""
+    messages = asked_messages(spec, nodes=nodes, roles=roles)
 
     def asked(value: Any) -> Any:
         if not isinstance(value, OneOf):
@@ -97,6 +100,8 @@ def printed_mix(spec: MixSpec, *, messages: Collection[str]) -> str:
         *_block(f"again and again, {gap} after {since}", [f"{turns}:", *_deeper(faults)]),
         f"target is one of {', '.join(spec.targets)}",
         f"{DURATION} is {_seconds(Between(*spec.duration_s))}",
+        *(f"at most {count} of {role}s down at once" for role, count in spec.down.items()),
+        *([f"first, each once: {', '.join(spec.demanded)}"] if spec.demanded else []),
         *_called(*drawn.values()),
     ]
     return "\n".join(_wrapped(lines))
