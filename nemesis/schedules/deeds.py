@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final
+from typing import ClassVar, Final
 
 from clusters.kafka_conditions import Fenced, IsrMember, Registered
 from clusters.kafka_targets import ACTIVE_CONTROLLER
@@ -34,6 +34,7 @@ _WITHIN_S: Final = 6.0
 class ActOnController(Schedule):
     """A step that is done to whichever node is the active controller then."""
 
+    told: ClassVar = "{step} active controller"
     step: type[OnNodes]
 
     def unfold(self, _scope: Scope, /) -> Iterator[Step]:
@@ -45,6 +46,7 @@ class ActOnController(Schedule):
 class Mend(Schedule):
     """Each node of a party that is down comes back: it is resumed, or started."""
 
+    told: ClassVar = "start or resume {who}"
     who: str
 
     def unfold(self, scope: Scope) -> Iterator[Step]:
@@ -58,6 +60,7 @@ class Mend(Schedule):
 class Lead(Schedule):
     """A broker becomes the leader of the partition."""
 
+    told: ClassVar = "move_leader to {who}"
     who: str
     within_s: float = _WITHIN_S
 
@@ -81,6 +84,7 @@ class Event(StrEnum):
 class Until(Schedule):
     """A wait until something has happened: to a party, or to the messages of a rule."""
 
+    told: ClassVar = "await {subject} {event}, {at_most_s} at most"
     event: Event
     subject: str
     at_most_s: float = _WITHIN_S
@@ -108,6 +112,7 @@ class Until(Schedule):
 class DelayOf(Amount):
     """A delay of messages: between two of these times in milliseconds."""
 
+    told: ClassVar = "{times_ms} ms, the lower bound divided by {low_divisor}"
     times_ms: tuple[float, ...]
     low_divisor: int = 1
     """The lower bound is divided by it."""
@@ -174,6 +179,7 @@ class Catch(Schedule):
 class Release(Schedule):
     """What a rule holds arrives, or is discarded; nothing if the rule is not laid."""
 
+    told: ClassVar = "release {name}{discard}"
     name: str = ""
     """Empty: the scope's label."""
     discard: bool = False
@@ -190,6 +196,7 @@ class Release(Schedule):
 class ReleaseOne(Schedule):
     """What a rule holds arrives; which rule is drawn. Nothing if none is laid."""
 
+    told: ClassVar = "{share}: release one that is held"
     share: float
 
     def unfold(self, scope: Scope) -> Iterator[Step]:
@@ -202,6 +209,7 @@ class ReleaseOne(Schedule):
 class ReleaseAll(Schedule):
     """What all rules hold arrives."""
 
+    told: ClassVar = "release all that is held{shuffled}"
     shuffled: bool = False
     """In a drawn order; otherwise in the order in which they were laid."""
     then: Schedule | None = None
@@ -221,6 +229,7 @@ class ReleaseAll(Schedule):
 class IsLaid(Test):
     """Whether this rule is laid."""
 
+    told: ClassVar = "{name} is laid"
     name: str
 
     def holds(self, scope: Scope) -> bool:
@@ -232,6 +241,7 @@ class IsLaid(Test):
 class HasCuts(Test):
     """Whether there are so many partitions."""
 
+    told: ClassVar = "there are {count_min} or more partitions"
     count_min: int
 
     def holds(self, scope: Scope) -> bool:
@@ -254,6 +264,7 @@ class Side(StrEnum):
 class CutOff(Schedule):
     """A partition between parties, or of a shape whose nodes are drawn among those of a party."""
 
+    told: ClassVar = "partition {parties}: {form}"
     form: Side | Shape
     parties: tuple[str, ...]
     name: str = ""
@@ -291,6 +302,7 @@ class CutOff(Schedule):
 class Heal(Schedule):
     """A partition ends, or a bound on bandwidth."""
 
+    told: ClassVar = "heal {name}"
     name: str = ""
     """Empty: the scope's label, or else a drawn one."""
 

@@ -6,7 +6,7 @@ unfolding, and from its random source alone.
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from clusters.port import NodeName
 from nemesis.schedules.scope import DOWN, Scope
@@ -14,6 +14,9 @@ from nemesis.schedules.scope import DOWN, Scope
 
 class Amount(ABC):
     """A value that is drawn."""
+
+    told: ClassVar[str] = ""
+    """How it is printed: its fields in braces; empty: by its docstring and all fields."""
 
     @abstractmethod
     def drawn(self, scope: Scope, /) -> Any:
@@ -23,6 +26,8 @@ class Amount(ABC):
 class Test(ABC):
     """A question that is answered while the schedule unfolds."""
 
+    told: ClassVar[str] = ""
+    """How it is printed: its fields in braces; empty: by its docstring and all fields."""
     __test__ = False  # it is none of pytest's
 
     @abstractmethod
@@ -55,6 +60,7 @@ class Among:
 class Exactly(Amount):
     """A value that is known."""
 
+    told: ClassVar = "{value}"
     value: Any
 
     def drawn(self, _scope: Scope, /) -> Any:
@@ -66,6 +72,7 @@ class Exactly(Amount):
 class AnyOf(Amount):
     """One of these values, each as often as it is there."""
 
+    told: ClassVar = "one of {values}"
     values: tuple[Any, ...]
 
     def drawn(self, scope: Scope) -> Any:
@@ -93,6 +100,7 @@ class Between(Amount):
 class GiveOrTakeHalf(Amount):
     """One of these numbers, times a half to one and a half."""
 
+    told: ClassVar = "{values}, give or take a half"
     values: tuple[float, ...]
 
     def drawn(self, scope: Scope) -> float:
@@ -104,6 +112,7 @@ class GiveOrTakeHalf(Amount):
 class Exponential(Amount):
     """A time between two events that come at random, with this mean."""
 
+    told: ClassVar = "a random time, {mean} in the mean"
     mean: Amount
 
     def drawn(self, scope: Scope) -> float:
@@ -115,6 +124,7 @@ class Exponential(Amount):
 class Drawn(Amount):
     """What `Let` drew under this name."""
 
+    told: ClassVar = "the {name}"
     name: str
 
     def drawn(self, scope: Scope) -> Any:
@@ -125,6 +135,8 @@ class Drawn(Amount):
 @dataclass(frozen=True, slots=True)
 class Label(Amount):
     """The label of the scope: the name of what a mix draws."""
+
+    told: ClassVar = "its own"
 
     def drawn(self, scope: Scope) -> str:
         """Return it; nothing is drawn."""
@@ -159,6 +171,7 @@ class Exists(Test):
 class MixDraws(Test):
     """Whether the mix that it is a part of draws this kind of fault, too."""
 
+    told: ClassVar = "the mix draws {kind}, too"
     kind: str
 
     def holds(self, scope: Scope) -> bool:

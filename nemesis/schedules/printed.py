@@ -1,29 +1,21 @@
 """A schedule, printed: a line for each thing that it may do, indented, with shares and bounds."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
+from string import Formatter
 from textwrap import wrap
 from typing import Any, Final
 
 from clusters.port import OWN_ROLES, NodeName, NodeRoles
 from nemesis.mix_spec import MixSpec
 from nemesis.schedules.deeds import (
-    ActOnController,
     Catch,
-    CutOff,
-    HasCuts,
-    Heal,
-    IsLaid,
-    Lead,
-    Mend,
-    Release,
     ReleaseAll,
-    ReleaseOne,
-    Until,
 )
 from nemesis.schedules.draws import (
     Among,
+    Amount,
     AnyOf,
     Between,
     Chance,
@@ -32,35 +24,26 @@ from nemesis.schedules.draws import (
     Every,
     Exactly,
     Exists,
-    Label,
-    MixDraws,
     Not,
 )
 from nemesis.schedules.schedule import (
     DURATION,
     NOTHING,
-    Act,
     Called,
     Do,
     Each,
     Lasting,
     Let,
-    Name,
     OneOf,
-    Pick,
-    PickEach,
     Repeat,
     Schedule,
     Then,
-    Use,
-    WaitFor,
     When,
     one_of,
     rewritten,
     walk,
 )
 from nemesis.verbs.registry import EPISODES, VERBS, verb_of
-from nemesis.verbs.step import Step
 from nemesis.window_kinds import asked_messages
 from nemesis.wire.rules import Action
 from nemesis.words import duration_text
@@ -142,12 +125,16 @@ def _lines(schedule: Schedule) -> Iterator[str]:
             yield from _either(schedule)
         case Let(name=name, value=AnyOf(values=(Schedule(), *_) as values)):
             yield from _block(f"{name} is", _lines(one_of(*values)))
-        case Called(name=name):
-            yield f"do: {name}"
-        case _ if (repeated := _repeated(schedule)) is not None:
-            yield from _block(*repeated)
+        case Do(step=step):
+            yield _plain(verb_of(step).data(step))
+        case Catch():
+            yield _catch(schedule)
+        case ReleaseAll(then=then) if then is not None:
+            yield from _block(f"{_told(schedule)}, and after each", _lines(then))
+        case Repeat(part=part) | Lasting(part=part) | Each(part=part):
+            yield from _block(_told(schedule), _lines(part))
         case _:
-            yield _leaf(schedule)
+            yield _told(schedule)
 
 
 def _either(schedule: When) -> Iterator[str]:
@@ -157,23 +144,6 @@ def _either(schedule: When) -> Iterator[str]:
     yield from _block(_condition(test), _lines(part))
     if otherwise != NOTHING:
         yield from _block("otherwise", _lines(otherwise))
-
-
-def _repeated(schedule: Schedule) -> tuple[str, Iterator[str]] | None:
-    match schedule:
-        case Repeat(part=part, times=None):
-            return "again and again", _lines(part)
-        case Repeat(part=part, times=times):
-            return f"{_amount(times)} times", _lines(part)
-        case Lasting(part=part, span=span):
-            return f"again and again, for {_seconds(span)}", _lines(part)
-        case Each(among=among, part=part, name=name):
-            return f"for each of {_among(among)}, as {name}", _lines(part)
-        case ReleaseAll(shuffled=shuffled, then=then) if then is not None:
-            order = ", in any order" if shuffled else ""
-            return f"release each that is held{order}, and after it", _lines(then)
-        case _:
-            return None
 
 
 def _options(schedule: OneOf) -> Iterator[str]:
@@ -203,65 +173,6 @@ def _block(head: str, lines: Any) -> Iterator[str]:
         return
     yield f"{head}:"
     yield from _deeper(found)
-
-
-def _leaf(schedule: Schedule) -> str:
-    return _of_parties(schedule) or _of_time(schedule) or _of_network(schedule) or _named(schedule)
-
-
-def _of_parties(schedule: Schedule) -> str:
-    match schedule:
-        case Act(step=step, who=who, of=of):
-            return ", ".join((f"{_word(step)} {who}", *(f"{k} {_amount(v)}" for k, v in of)))
-        case ActOnController(step=step):
-            return f"{_word(step)} active controller"
-        case Mend(who=who):
-            return f"start or resume {who}"
-        case Pick(name=name, among=among, count=count):
-            many = "" if count is None else f", {_amount(count)} of them at most"
-            return f"pick {name} among {_among(among)}{many}"
-        case PickEach(names=names, among=among):
-            return f"pick {' and '.join(names)} among {_among(among)}"
-        case Name(name=name, among=among):
-            return f"{name} is {_among(among)}"
-        case Lead(who=who):
-            return f"move_leader to {who}"
-        case _:
-            return ""
-
-
-def _of_time(schedule: Schedule) -> str:
-    match schedule:
-        case Do(step=step):
-            return _plain(verb_of(step).data(step))
-        case Let(name=name, value=value):
-            return f"{name} is {_amount(value)}"
-        case Use(name=name):
-            return f"do the {name}"
-        case WaitFor(time=time):
-            return f"wait {_seconds(time)}"
-        case Until(event=event, subject=subject, at_most_s=at_most_s):
-            return f"await {subject} {event}, {duration_text(at_most_s)} at most"
-        case _:
-            return ""
-
-
-def _of_network(schedule: Schedule) -> str:
-    match schedule:
-        case Catch():
-            return _catch(schedule)
-        case Release(name=name, discard=discard):
-            return f"{'discard' if discard else 'release'} {name}".rstrip()
-        case ReleaseOne(share=share):
-            return f"{_percent(share)}: release one that is held"
-        case ReleaseAll():
-            return "release all that is held"
-        case CutOff(form=form, parties=parties):
-            return f"partition {' and '.join(parties)}: {form}"
-        case Heal(name=name):
-            return f"heal {name or 'one partition'}"
-        case _:
-            return ""
 
 
 def _catch(rule: Catch) -> str:
@@ -306,20 +217,15 @@ def _condition(test: object) -> str:
             return f"if {_fact(test)}"
 
 
-def _fact(test: object) -> str:
+def _fact(test: Any) -> str:
     match test:
         case Exists(among=Among(parties=parties, but_not=(), only=(one,)), count_min=1):
             return f"{', '.join(parties)} is {'among ' if one.endswith('s') else ''}{one}"
         case Exists(among=among, count_min=count_min):
-            return f"there {'is' if count_min == 1 else 'are'} {count_min} of {_among(among)}"
-        case IsLaid(name=name):
-            return f"{name} is laid"
-        case HasCuts(count_min=count_min):
-            return f"there {'is' if count_min == 1 else 'are'} {count_min} of the partitions"
-        case MixDraws(kind=kind):
-            return f"the mix draws {kind}, too"
+            some = "is a node" if count_min == 1 else f"are {count_min} nodes"
+            return f"there {some} among {_among(among)}"
         case _:
-            return _named(test)
+            return _told(test)
 
 
 def _among(among: Among) -> str:
@@ -329,26 +235,37 @@ def _among(among: Among) -> str:
     return words + (f" but not {', '.join(among.but_not)}" if among.but_not else "")
 
 
-def _amount(amount: object) -> str:
-    match amount:
-        case Exactly(value=value):
-            return _plain(value)
-        case AnyOf(values=values) if isinstance(values[0], Schedule):
-            blocks = ("; ".join(line.strip() for line in _lines(one)) for one in values)
-            return " | ".join(f"({block})" for block in blocks)
-        case AnyOf(values=values):
-            return f"one of {', '.join(map(_plain, values))}"
+def _told(value: Any) -> str:
+    """Return a value in the words of its class, or else its docstring and its fields."""
+    if value.told:
+        names = [name for _, name, _, _ in Formatter().parse(value.told) if name]
+        return str(value.told.format_map(_said(value, names))).rstrip()
+    head = str(type(value).__doc__).partition("\n")[0].rstrip(".")
+    said = _said(value, [one.name for one in fields(value)]).items()
+    return f"{head[0].lower()}{head[1:]} ({', '.join(f'{name} {words}' for name, words in said)})"
+
+
+def _said(value: object, names: Iterable[str]) -> dict[str, str]:
+    return {name: _field(name, getattr(value, name)) for name in names}
+
+
+def _field(name: str, value: Any) -> str:
+    if name in _BY_NAME:
+        return _BY_NAME[name](value)
+    match value:
+        case type():
+            return next(verb.word for verb in VERBS.values() if verb.step is value)
+        case Among():
+            return _among(value)
         case Between(low=low, high=high, stated=stated):
             return f"the {stated} of the scenario" if stated else f"{low:g} to {high:g}"
-        case Drawn(name=name):
-            return f"the {name}"
-        case Label():
-            return "its own"
+        case Amount():
+            return _told(value)
         case _:
-            return _named(amount) if hasattr(amount, "drawn") else _plain(amount)
+            return _plain(value)
 
 
-def _seconds(amount: object) -> str:
+def _seconds(amount: Amount) -> str:
     match amount:
         case Exactly(value=float() as value):
             return duration_text(value)
@@ -357,14 +274,7 @@ def _seconds(amount: object) -> str:
         case Between(low=low, high=high, stated=""):
             return f"{duration_text(low)} to {duration_text(high)}"
         case _:
-            return _amount(amount)
-
-
-def _named(value: Any) -> str:
-    """Return the first line of what a class says of itself, and its fields."""
-    head = str(type(value).__doc__).partition("\n")[0].rstrip(".")
-    own = (f"{one.name} {_amount(getattr(value, one.name))}" for one in fields(value))
-    return f"{head[0].lower()}{head[1:]} ({', '.join(own)})"
+            return _field("", amount)
 
 
 def _plain(value: object) -> str:
@@ -381,10 +291,22 @@ def _plain(value: object) -> str:
             return str(value)
 
 
-def _word(step: type[Step]) -> str:
-    """Return the word of a play for steps of this class."""
-    return next(verb.word for verb in VERBS.values() if verb.step is step)
-
-
 def _percent(share: float) -> str:
     return f"{100 * share:.2g} %"
+
+
+_BY_NAME: Final[Mapping[str, Callable[[Any], str]]] = {
+    "name": lambda name: name or "it",
+    "of": lambda of: "".join(f", {name} {_field(name, value)}" for name, value in of),
+    "count": lambda count: f", {_told(count)} of them at most" if count else "",
+    "times": lambda times: f"{_told(times)} times" if times else "again and again",
+    "shuffled": lambda shuffled: ", in any order" if shuffled else "",
+    "discard": lambda discard: ", to discard it" if discard else "",
+    "parties": " and ".join,
+    "names": " and ".join,
+    "time": _seconds,
+    "span": _seconds,
+    "at_most_s": duration_text,
+    "share": _percent,
+}
+"""How fields of these names are printed."""

@@ -27,7 +27,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
 from itertools import count as endless
-from typing import Any, Final, TypeVar
+from typing import Any, ClassVar, Final, TypeVar
 
 from nemesis.schedules.draws import Among, Amount, AnyOf, Between, Chance, Drawn, Exactly, Test
 from nemesis.schedules.scope import ONE, Scope
@@ -40,6 +40,9 @@ S = TypeVar("S")
 
 class Schedule(ABC):
     """A value that unfolds into steps."""
+
+    told: ClassVar[str] = ""
+    """How it is printed: its fields in braces; empty: by its docstring and all fields."""
 
     @abstractmethod
     def unfold(self, scope: Scope, /) -> Iterator[Step]:
@@ -105,6 +108,7 @@ class When(Schedule):
 class Called(Schedule):
     """A part with a name: it is printed once, however often it is there."""
 
+    told: ClassVar = "do: {name}"
     name: str
     part: Schedule
 
@@ -117,6 +121,7 @@ class Called(Schedule):
 class Repeat(Schedule):
     """The part so many times; None: without end."""
 
+    told: ClassVar = "{times}"
     part: Schedule
     times: Amount | None = None
 
@@ -130,6 +135,7 @@ class Repeat(Schedule):
 class Lasting(Schedule):
     """The part again and again, until this time has passed; it waits on its way."""
 
+    told: ClassVar = "again and again, for {span}"
     part: Schedule
     span: Amount
 
@@ -145,6 +151,7 @@ class Lasting(Schedule):
 class Pick(Schedule):
     """Draw who is called so from now on; nobody, if there is no one to draw."""
 
+    told: ClassVar = "pick {name} among {among}{count}"
     name: str
     among: Among
     count: Amount | None = None
@@ -165,6 +172,7 @@ class Pick(Schedule):
 class PickEach(Schedule):
     """Draw different nodes, one for each name."""
 
+    told: ClassVar = "pick {names} among {among}"
     names: tuple[str, ...]
     among: Among
 
@@ -179,6 +187,7 @@ class PickEach(Schedule):
 class Name(Schedule):
     """Call them so from now on."""
 
+    told: ClassVar = "{name} is {among}"
     name: str
     among: Among
 
@@ -192,6 +201,7 @@ class Name(Schedule):
 class Each(Schedule):
     """The part for each of them, who is called so meanwhile."""
 
+    told: ClassVar = "for each of {among}, as {name}"
     among: Among
     part: Schedule
     name: str = ONE
@@ -207,6 +217,7 @@ class Each(Schedule):
 class Let(Schedule):
     """Draw a value, perhaps a schedule, that counts until it is drawn anew."""
 
+    told: ClassVar = "{name} is {value}"
     name: str
     value: Amount
 
@@ -220,6 +231,7 @@ class Let(Schedule):
 class Use(Schedule):
     """The schedule that `Let` drew under this name."""
 
+    told: ClassVar = "do the {name}"
     name: str
 
     def unfold(self, scope: Scope) -> Iterator[Step]:
@@ -233,6 +245,7 @@ class Use(Schedule):
 class WaitFor(Schedule):
     """A wait, in seconds."""
 
+    told: ClassVar = "wait {time}"
     time: Amount
 
     def unfold(self, scope: Scope) -> Iterator[Step]:
@@ -246,6 +259,7 @@ class WaitFor(Schedule):
 class Act(Schedule):
     """A step that is done to nodes; they are down from then on, as far as the schedule knows."""
 
+    told: ClassVar = "{step} {who}{of}"
     step: type[OnNodes]
     who: str
     of: tuple[tuple[str, Any], ...] = ()
