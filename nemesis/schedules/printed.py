@@ -46,7 +46,6 @@ from nemesis.schedules.schedule import (
 from nemesis.verbs.registry import EPISODES, VERBS, verb_of
 from nemesis.window_kinds import asked_messages
 from nemesis.wire.rules import Action
-from nemesis.words import duration_text
 
 _INDENT: Final = "  "
 _COLUMNS: Final = 96
@@ -268,11 +267,11 @@ def _field(name: str, value: Any) -> str:
 def _seconds(amount: Amount) -> str:
     match amount:
         case Exactly(value=float() as value):
-            return duration_text(value)
+            return f"{value:g}s"
         case AnyOf(values=values):
-            return " or ".join(duration_text(value) for value in dict.fromkeys(values))
+            return " or ".join(f"{value:g}s" for value in dict.fromkeys(values))
         case Between(low=low, high=high, stated=""):
-            return f"{duration_text(low)} to {duration_text(high)}"
+            return f"{low:g}s to {high:g}s"
         case _:
             return _field("", amount)
 
@@ -306,7 +305,7 @@ _BY_NAME: Final[Mapping[str, Callable[[Any], str]]] = {
     "names": " and ".join,
     "time": _seconds,
     "span": _seconds,
-    "at_most_s": duration_text,
+    "at_most_s": lambda seconds: f"{seconds:g}s",
     "share": _percent,
 }
 """How fields of these names are printed."""
