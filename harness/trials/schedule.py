@@ -157,15 +157,14 @@ class TrialSteps:
                     due_s += step.for_s
                 else:
                     due.append(step)
-            yield from map(self._unless_misfit, due)
+            for step in due:
+                yield self._unless_misfit(step)
             yield None
 
     def _of_mix(self, end_ns: int) -> Iterator[Step | None]:
         assert self._plan.mix is not None
-        mix, begin_ns = (
-            Mix(self._plan.mix, self._draw, keys_of(self._plan.topics)),
-            self._world.now_ns,
-        )
+        mix = Mix(self._plan.mix, self._draw, keys_of(self._plan.topics))
+        begin_ns = self._world.now_ns
         while self._world.now_ns < end_ns:
             self._cluster.run(2 * _TICK_NS)
             due = mix.due(
@@ -174,7 +173,9 @@ class TrialSteps:
                 impaired=self._looks.impaired(),
                 look=self._interpreter.look,
             )
-            yield from (self._unless_misfit(step) for step in due if not isinstance(step, Await))
+            for step in due:
+                if not isinstance(step, Await):
+                    yield self._unless_misfit(step)
             yield None
 
 
