@@ -37,9 +37,7 @@ from typing import Any, Final, assert_never
 
 import pyarrow as pa
 
-from clusters.kafka_zookeeper.log_runs import LogRun, first_of_epoch, runs_that_count
-from clusters.port import NodeName
-from clusters.protocol.zookeeper_transactions import (
+from clusters.data_tree.transactions import (
     Change,
     CheckVersionTxn,
     CloseSessionTxn,
@@ -51,10 +49,12 @@ from clusters.protocol.zookeeper_transactions import (
     SetDataTxn,
     Transaction,
 )
+from clusters.data_tree.tree import StoredTree
+from clusters.kafka_zookeeper.log_runs import LogRun, first_of_epoch, runs_that_count
+from clusters.port import NodeName
 from clusters.witness.witness import Damage, WitnessReport
 from clusters.zookeeper.stored.logs import StoredError, log_files, transactions_in
 from clusters.zookeeper.stored.snapshots import NEVER, newest_tree
-from clusters.zookeeper.stored.tree import StoredTree
 from clusters.zookeeper.view import zxid_text
 from history.cluster_schema import METADATA_LOG
 from history.failure import HarnessError

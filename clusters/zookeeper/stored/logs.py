@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Final
 from zlib import adler32
 
+from clusters.data_tree.transactions import Transaction
 from clusters.protocol.jute import JuteError
-from clusters.protocol.zookeeper_transactions import Transaction, decoded_transaction
+from clusters.protocol.zookeeper_transactions import decoded_transaction
 
 _HEADER: Final = struct.Struct(">4siq")
 _MAGIC: Final = b"ZKLG"

@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import Final
 from zlib import adler32
 
+from clusters.data_tree.tree import OPEN, ROOT, StoredTree, StoredZnode
 from clusters.protocol.compression import Compression, RecordError
 from clusters.protocol.decompression import decompressed
 from clusters.protocol.jute import JuteError, JuteReader
 from clusters.protocol.zookeeper_transactions import read_acls
 from clusters.zookeeper.stored.logs import StoredError, zxid_of
-from clusters.zookeeper.stored.tree import OPEN, ROOT, StoredTree, StoredZnode
 
 NEVER: Final = 1 << 63
 """A zxid after all others."""

@@ -15,8 +15,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from clusters.port import NodeName
-from clusters.protocol.zookeeper_transactions import (
+from clusters.data_tree.transactions import (
     Acl,
     Change,
     CheckVersionTxn,
@@ -27,9 +26,10 @@ from clusters.protocol.zookeeper_transactions import (
     SetDataTxn,
     Transaction,
 )
+from clusters.data_tree.tree import StoredTree, StoredZnode
+from clusters.port import NodeName
 from clusters.zookeeper.stored.logs import StoredError, log_files, transactions_in
 from clusters.zookeeper.stored.snapshots import newest_tree
-from clusters.zookeeper.stored.tree import StoredTree, StoredZnode
 from clusters.zookeeper.transaction_log import holdings_of
 from clusters.zookeeper.view import zxid_text
 from history.failure import HarnessError

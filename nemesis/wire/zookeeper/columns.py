@@ -7,9 +7,7 @@ item. Sources: `zookeeper.jute` (`proto`, `txn`), `MultiOperationRecord`, `Multi
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from clusters.link_protocol import LinkProtocol
-from clusters.protocol.jute import JuteReader
-from clusters.protocol.zookeeper_transactions import (
+from clusters.data_tree.transactions import (
     Change,
     CheckVersionTxn,
     CloseSessionTxn,
@@ -19,8 +17,10 @@ from clusters.protocol.zookeeper_transactions import (
     ErrorTxn,
     SetAclTxn,
     SetDataTxn,
-    decoded_transaction,
 )
+from clusters.link_protocol import LinkProtocol
+from clusters.protocol.jute import JuteReader
+from clusters.protocol.zookeeper_transactions import decoded_transaction
 from nemesis.wire.frames import Header
 from nemesis.wire.rules import Direction
 from nemesis.wire.zookeeper.messages import CLIENT, NAMES, protocol_of, type_of

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from clusters.protocol.zookeeper_transactions import (
+from clusters.data_tree.transactions import (
     CheckVersionTxn,
     CloseSessionTxn,
     CreateSessionTxn,
@@ -11,6 +11,7 @@ from clusters.protocol.zookeeper_transactions import (
     ErrorTxn,
     SetDataTxn,
 )
+from clusters.data_tree.tree import OPEN
 from clusters.reference_zookeeper.simulated.log_files import write_log
 from clusters.simulation.zookeeper.transactions import (
     Checked,
@@ -23,7 +24,6 @@ from clusters.simulation.zookeeper.transactions import (
     Updated,
 )
 from clusters.zookeeper.stored.logs import log_files, transactions_in
-from clusters.zookeeper.stored.tree import OPEN
 
 EPOCH = 1 << 32
 

@@ -14,18 +14,18 @@ from kazoo.client import KazooClient
 from kazoo.exceptions import NodeExistsError
 from kazoo.security import make_digest_acl
 
+from clusters.data_tree.transactions import CreateTxn, DeleteTxn, SetAclTxn, Transaction
+from clusters.data_tree.tree import StoredTree
 from clusters.hosts.command import run_command
 from clusters.hosts.local_host import LocalHost
 from clusters.hosts.place import Site
 from clusters.hosts.warden import Warden
-from clusters.protocol.zookeeper_transactions import CreateTxn, DeleteTxn, SetAclTxn, Transaction
 from clusters.system import Wanted
 from clusters.zookeeper.driver import DRIVER, ZooKeeperCluster
 from clusters.zookeeper.prepared import ZooKeeperPrepared
 from clusters.zookeeper.stored.logs import StoredError, log_files, transactions_in, zxid_of
 from clusters.zookeeper.stored.snapshots import newest_tree, read_snapshot
 from clusters.zookeeper.stored.tables import write_server_disks
-from clusters.zookeeper.stored.tree import StoredTree
 from clusters.zookeeper.system import ZooKeeperSpec
 from history.clock import Clock
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from stored_files import creation, made, setting, snapshot, write_snapshot
 
-from clusters.protocol.zookeeper_transactions import (
+from clusters.data_tree.transactions import (
     CONTAINER_OWNER,
     TTL_OWNER,
     Acl,
@@ -23,9 +23,9 @@ from clusters.protocol.zookeeper_transactions import (
     SetAclTxn,
     Transaction,
 )
+from clusters.data_tree.tree import StoredTree, StoredZnode
 from clusters.zookeeper.stored.logs import StoredError
 from clusters.zookeeper.stored.snapshots import newest_tree, read_snapshot
-from clusters.zookeeper.stored.tree import StoredTree, StoredZnode
 
 STEPS = st.lists(
     st.tuples(
