@@ -10,16 +10,17 @@ from pathlib import Path
 from typing import Final, assert_never
 from zlib import adler32
 
-from clusters.simulation.zookeeper.transactions import (
-    Checked,
-    CommittedTransaction,
-    Created,
-    Deleted,
-    Ended,
-    Made,
-    Refused,
-    Started,
-    Updated,
+from clusters.data_tree.transactions import (
+    Change,
+    CheckVersionTxn,
+    CloseSessionTxn,
+    CreateSessionTxn,
+    CreateTxn,
+    DeleteTxn,
+    ErrorTxn,
+    SetAclTxn,
+    SetDataTxn,
+    Transaction,
 )
 
 _FILE_HEADER: Final = struct.pack(">4siq", b"ZKLG", 2, 0)
@@ -30,7 +31,7 @@ _OPEN: Final = struct.pack(">ii", 1, 31) + b"\0\0\0\5world\0\0\0\6anyone"
 _MULTI: Final = 14
 
 
-def write_log(data: Path, transactions: Iterable[CommittedTransaction], *, origin_ms: int) -> None:
+def write_log(data: Path, transactions: Iterable[Transaction], *, origin_ms: int) -> None:
     """Write a data directory with these transactions. `origin_ms`: the wall clock at time 0."""
     home = data / "version-2"
     home.mkdir(parents=True)
@@ -43,9 +44,9 @@ def write_log(data: Path, transactions: Iterable[CommittedTransaction], *, origi
             file.write(_ENTRY.pack(adler32(entry), len(entry)) + entry + b"B")
 
 
-def encoded_transaction(transaction: CommittedTransaction, *, origin_ms: int) -> bytes:
+def encoded_transaction(transaction: Transaction, *, origin_ms: int) -> bytes:
     """Return a transaction as the log has it, header and body."""
-    parts = [_encoded(one) for one in transaction.made]
+    parts = [_encoded(one) for _, one in transaction.changes]
     if len(parts) == 1:
         ((kind, body),) = parts
     else:
@@ -53,30 +54,34 @@ def encoded_transaction(transaction: CommittedTransaction, *, origin_ms: int) ->
         items = b"".join(struct.pack(">i", one) + _buffer(part) for one, part in parts)
         body = struct.pack(">i", len(parts)) + items
     time_ms = origin_ms + transaction.time_ms
-    xid, zxid = transaction.xid, transaction.zxid
-    return _HEADER.pack(transaction.session, xid, zxid, time_ms, kind) + body
+    cxid, zxid = transaction.cxid, transaction.zxid
+    return _HEADER.pack(transaction.session, cxid, zxid, time_ms, kind) + body
 
 
-def _encoded(made: Made) -> tuple[int, bytes]:
+def _encoded(change: Change) -> tuple[int, bytes]:
     """Return the type of a change, and its body."""
-    match made:
-        case Created(path, data, owner, count):
-            is_ephemeral = struct.pack(">?i", owner != 0, count)
-            return 1, _text(path) + _buffer(data) + _OPEN + is_ephemeral
-        case Updated(path, data, version):
-            return 5, _text(path) + _buffer(data) + struct.pack(">i", version)
-        case Deleted(path):
+    match change:
+        case CreateTxn(path=path, data=data):
+            count = change.parent_cversion
+            is_ephemeral = struct.pack(">?i", change.ephemeral_owner != 0, count)
+            return 1, _text(path) + _buffer(data or b"") + _OPEN + is_ephemeral
+        case SetDataTxn(path=path, data=data, version=version):
+            return 5, _text(path) + _buffer(data or b"") + struct.pack(">i", version)
+        case DeleteTxn(path=path):
             return 2, _text(path)
-        case Checked(path, version):
+        case CheckVersionTxn(path=path, version=version):
             return 13, _text(path) + struct.pack(">i", version)
-        case Started(timeout_ms):
+        case CreateSessionTxn(timeout_ms=timeout_ms):
             return -10, struct.pack(">i", timeout_ms)
-        case Ended(paths):
-            return -11, struct.pack(">i", len(paths)) + b"".join(map(_text, paths))
-        case Refused(error):
+        case CloseSessionTxn(paths=paths):
+            found = paths or ()
+            return -11, struct.pack(">i", len(found)) + b"".join(map(_text, found))
+        case ErrorTxn(error=error):
             return -1, struct.pack(">i", error)
+        case SetAclTxn():
+            raise AssertionError("no simulated client sets permissions")
         case _:
-            assert_never(made)
+            assert_never(change)
 
 
 def _text(value: str) -> bytes:

@@ -2,14 +2,14 @@
 
 from collections.abc import Iterator
 
+from clusters.data_tree.transactions import Transaction
 from clusters.node_port.zookeeper import ZOOKEEPER
 from clusters.simulation.host import ProcessState, SimulatedHost
 from clusters.simulation.world import World
-from clusters.simulation.zookeeper.entries import LOG, LogEntry
+from clusters.simulation.zookeeper.entries import LOG, LogEntry, transactions
 from clusters.simulation.zookeeper.peer import PeerState
 from clusters.simulation.zookeeper.server import ZooKeeperServer
 from clusters.simulation.zookeeper.timing import Timing
-from clusters.simulation.zookeeper.transactions import CommittedTransaction, transactions
 
 
 class SimulatedEnsemble:
@@ -53,7 +53,7 @@ class SimulatedEnsemble:
             known = [self.log(host) for host in self.hosts]
         return max(known, key=lambda log: log[-1].zxid if log else 0)
 
-    def transactions(self) -> Iterator[CommittedTransaction]:
+    def transactions(self) -> Iterator[Transaction]:
         """Yield the committed transactions, in order."""
         return transactions(self.committed())
 

@@ -2,32 +2,23 @@
 
 ZooKeeper's leader decides a request against the state that all requests before it lead to, and logs
 what is decided. Here the request is logged, and each server decides it as it applies it: the same
-decision, since the state and the order are the same. `transactions` reads the decisions.
+decision, since the state and the order are the same. `transactions` makes them once more.
 
 A refused write has a zxid of its own, too, as in ZooKeeper.
 """
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from clusters.node_port.zookeeper import Write
+from clusters.data_tree.requests import Asked, decided
+from clusters.data_tree.transactions import Transaction
+from clusters.data_tree.tree import DataTree
 
 LOG: Final = "transactions"
 """The name of the log on the disk of a server."""
 COUNTER_BITS: Final = 32
 """A zxid is an epoch and, in its low bits, a counter there."""
-
-
-@dataclass(slots=True)
-class StartSession:
-    """The session of the entry begins."""
-
-    timeout_ms: int
-
-
-@dataclass(slots=True)
-class EndSession:
-    """The session of the entry ends, closed or expired."""
 
 
 @dataclass(slots=True)
@@ -38,7 +29,7 @@ class BeginEpoch:
     """
 
 
-Change = tuple[Write, ...] | StartSession | EndSession | BeginEpoch
+Change = Asked | BeginEpoch
 
 
 @dataclass(slots=True)
@@ -68,3 +59,27 @@ class LogEntry:
     def epoch(self) -> int:
         """The epoch of the leader that made it."""
         return self.zxid >> COUNTER_BITS
+
+
+def decision(tree: DataTree, entry: LogEntry) -> Transaction | None:
+    """Return the transaction of an entry behind all before it; None: it begins an epoch."""
+    if isinstance(entry.change, BeginEpoch):
+        return None
+    return decided(
+        tree,
+        entry.change,
+        session=entry.session,
+        cxid=entry.xid,
+        zxid=entry.zxid,
+        time_ms=entry.time_ms,
+    )
+
+
+def transactions(log: Iterable[LogEntry]) -> Iterator[Transaction]:
+    """Yield the transactions of a log from its first entry on, in order."""
+    tree = DataTree()
+    for entry in log:
+        transaction = decision(tree, entry)
+        if transaction is not None:
+            tree.apply(transaction)
+            yield transaction

@@ -11,6 +11,9 @@ from collections import deque
 from collections.abc import Iterable
 from typing import Any, Final
 
+from clusters.data_tree.requests import Applied, Fired, applied, read
+from clusters.data_tree.transactions import CloseSessionTxn, CreateSessionTxn
+from clusters.data_tree.tree import DataTree
 from clusters.node_port.alarm import Alarm
 from clusters.node_port.effects import CLOSE, EXIT, NOTE, START, STOP, SYNCED, TICK, Effects
 from clusters.node_port.notes import ZNODES_CHANGED
@@ -31,7 +34,7 @@ from clusters.node_port.zookeeper import (
     ZkResponse,
 )
 from clusters.simulation.zookeeper.connection import Connection, PendingRequest, SessionTracker
-from clusters.simulation.zookeeper.entries import EndSession, LogEntry, StartSession
+from clusters.simulation.zookeeper.entries import LogEntry, decision
 from clusters.simulation.zookeeper.following import Forwards, PendingSync
 from clusters.simulation.zookeeper.frames import (
     Accept,
@@ -48,10 +51,12 @@ from clusters.simulation.zookeeper.frames import (
 )
 from clusters.simulation.zookeeper.peer import Peer, PeerState
 from clusters.simulation.zookeeper.timing import Timing
-from clusters.simulation.zookeeper.tree import Applied, Fired, Tree, Watches
+from clusters.simulation.zookeeper.watches import Watches
 
 _OF_SERVERS: Final = frozenset(one.kind for one in (Accept, Canvass, Forward, Propose, Vote))
 _CHILDREN: Final = WatchType.CHILDREN
+_END: Final = CloseSessionTxn(paths=None)
+"""As a request: which znodes go with the session is decided later."""
 _SYNC: Final = ()
 """A sync as a change: nothing."""
 
@@ -61,7 +66,7 @@ class ZooKeeperServer:
 
     def __init__(self, number: int, others: tuple[int, ...], timing: Timing) -> None:
         self.alarm = Alarm()
-        self.tree = Tree()
+        self.tree = DataTree()
         self.peer = Peer(number, others, timing=timing, alarm=self.alarm, server=self)
         self._number = number
         self._timing = timing
@@ -118,7 +123,7 @@ class ZooKeeperServer:
         self.peer.tick(now, effects)
         if self._leads():
             for session in self._sessions.expire(now):
-                self.peer.propose(now, session, EndSession(), effects)
+                self.peer.propose(now, session, _END, effects)
             self.alarm.by(self._sessions.due_ns)
 
     def _leads(self) -> bool:
@@ -139,7 +144,7 @@ class ZooKeeperServer:
         else:
             self._id += 1
             connection = Connection(source, connect, self._id)
-            change = StartSession(self._granted_ms(connect.timeout_ms))
+            change = CreateSessionTxn(timeout_ms=self._granted_ms(connect.timeout_ms))
             forwarded = Forwarded(connection.session, connection.number, 0, change)
             self._hand_over(now, forwarded, None, effects)
         self._connections[connection.number] = connection
@@ -169,7 +174,7 @@ class ZooKeeperServer:
         if isinstance(body, SetWatches):
             return
         if isinstance(body, CloseSession):
-            forwarded = Forwarded(session, connection.number, call.correlation, EndSession())
+            forwarded = Forwarded(session, connection.number, call.correlation, _END)
         elif isinstance(body.operations[0], GetData | Exists | GetChildren):
             return
         elif isinstance(body.operations[0], Sync):
@@ -208,7 +213,7 @@ class ZooKeeperServer:
         operation = body.operations[0]
         if not isinstance(operation, GetData | Exists | GetChildren):
             return None
-        outcome = self.tree.read(operation)
+        outcome = read(self.tree, operation)
         if operation.watch and isinstance(operation, Exists):
             self._watches.watch_data(operation.path, connection.number)
         elif operation.watch and not outcome.error:
@@ -260,7 +265,7 @@ class ZooKeeperServer:
         session, change = forwarded.session, forwarded.change
         owner = (server, forwarded.connection)
         self._sessions.touch(now, session)
-        if change is None or isinstance(change, StartSession):
+        if change is None or isinstance(change, CreateSessionTxn):
             self._sessions.belongs(session, owner)
         if change and self._sessions.is_owner(session, owner):
             connection, xid = forwarded.connection, forwarded.xid
@@ -306,21 +311,25 @@ class ZooKeeperServer:
 
     def applied(self, now: int, entry: LogEntry, effects: Effects) -> None:
         """Apply a committed entry: push what it fires, then answer who asked for it."""
-        result = self.tree.apply(entry)
+        transaction = decision(self.tree, entry)
+        if transaction is None:
+            self.tree.zxid, result = entry.zxid, Applied(0)
+        else:
+            result = applied(self.tree, transaction)
         if result.fired:
             effects.append((NOTE, ZNODES_CHANGED, entry.zxid, entry.session, self._changes(result)))
         for fired in result.fired:
             self._fire(fired, effects)
         change = entry.change
         if self._leads():
-            if isinstance(change, StartSession):
+            if isinstance(change, CreateSessionTxn):
                 self._sessions.open(now, entry.session, change.timeout_ms)
                 self.alarm.by(self._sessions.due_ns)
-            elif isinstance(change, EndSession):
+            elif isinstance(change, CloseSessionTxn):
                 self._sessions.end(entry.session)
         if entry.server == self._number:
             self._done(entry, result, effects)
-        if isinstance(change, EndSession):
+        if isinstance(change, CloseSessionTxn):
             self._end(entry, effects)
         self._release(effects)
 
@@ -329,7 +338,7 @@ class ZooKeeperServer:
         paths = dict.fromkeys(path for what, path in result.fired if what is not _CHILDREN)
         found = ((path, self.tree.znodes.get(path)) for path in paths)
         return tuple(
-            (path, None, -1) if znode is None else (path, znode.data, znode.version)
+            (path, None, -1) if znode is None else (path, znode.data or b"", znode.version)
             for path, znode in found
         )
 
@@ -342,7 +351,7 @@ class ZooKeeperServer:
         connection = self._connections.get(entry.connection)
         if connection is None:
             return
-        if isinstance(entry.change, StartSession):
+        if isinstance(entry.change, CreateSessionTxn):
             connection.connected(entry.session, entry.change.timeout_ms, effects)
             return
         self._respond(

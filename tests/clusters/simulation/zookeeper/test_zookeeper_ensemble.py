@@ -7,6 +7,15 @@ from typing import Any
 import pytest
 from zookeeper_toys import Client, ZkStage
 
+from clusters.data_tree.requests import read, stat_of
+from clusters.data_tree.transactions import (
+    CloseSessionTxn,
+    CreateSessionTxn,
+    CreateTxn,
+    ErrorTxn,
+    SetDataTxn,
+)
+from clusters.data_tree.tree import OPEN
 from clusters.node_port.effects import START
 from clusters.node_port.zookeeper import (
     Create,
@@ -27,7 +36,6 @@ from clusters.simulation.zookeeper.frames import Propose
 from clusters.simulation.zookeeper.server import ZooKeeperServer
 from clusters.simulation.zookeeper.sessioned import SessionedNode
 from clusters.simulation.zookeeper.timing import Timing
-from clusters.simulation.zookeeper.transactions import Created, Ended, Refused, Started, Updated
 
 LOST = ZkError.CONNECTION_LOSS
 
@@ -100,8 +108,8 @@ def test_a_leader_without_a_majority_acknowledges_nothing_and_soon_serves_nobody
     assert stage.do(0, Create("/b", b"")).error == 0
     heal()
     stage.run(2000)
-    assert stage.ensemble.server(leader).tree.read(Exists("/alone")).error == ZkError.NO_NODE
-    assert stage.ensemble.server(leader).tree.read(Exists("/b")).error == 0
+    assert read(stage.ensemble.server(leader).tree, Exists("/alone")).error == ZkError.NO_NODE
+    assert read(stage.ensemble.server(leader).tree, Exists("/b")).error == 0
 
 
 def test_a_server_that_comes_back_from_a_partition_deposes_no_leader() -> None:
@@ -167,6 +175,10 @@ def test_a_session_lives_through_the_change_of_the_leader() -> None:
     assert stage.do(1, Exists("/e")).error == ZkError.NO_NODE
 
 
+def created(path: str, data: bytes = b"", *, owner: int = 0, nth: int) -> CreateTxn:
+    return CreateTxn(path=path, data=data, acls=OPEN, ephemeral_owner=owner, parent_cversion=nth)
+
+
 def test_the_log_tells_what_every_transaction_did() -> None:
     stage = ZkStage(1, 1)
     stage.open(timeout_ms=1000)
@@ -177,13 +189,13 @@ def test_the_log_tells_what_every_transaction_did() -> None:
     stage.close(0)
     found = list(stage.ensemble.transactions())
     session = found[0].session
-    assert [one.made for one in found] == [
-        (Started(1000),),
-        (Created("/q", b"", 0, 1),),
-        (Created("/q/n-0000000000", b"1", 0, 1), Created("/q/e", b"", session, 2)),
-        (Updated("/q", b"2", 1),),
-        (Refused(ZkError.BAD_VERSION),),
-        (Ended(("/q/e",)),),
+    assert [tuple(change for _, change in one.changes) for one in found] == [
+        (CreateSessionTxn(timeout_ms=1000),),
+        (created("/q", nth=1),),
+        (created("/q/n-0000000000", b"1", nth=1), created("/q/e", owner=session, nth=2)),
+        (SetDataTxn(path="/q", data=b"2", version=1),),
+        (ErrorTxn(error=ZkError.BAD_VERSION),),
+        (CloseSessionTxn(paths=("/q/e",)),),
     ]
     assert [one.zxid for one in found] == [1 << 32 | number for number in range(1, 7)]
 
@@ -255,10 +267,10 @@ def test_an_ensemble_keeps_its_promises_under_faults(seed: int, servers: int) ->
     storm.heal()
     stage = storm.stage
     names = {
-        entry.path
+        change.path
         for one in stage.ensemble.transactions()
-        for entry in one.made
-        if isinstance(entry, Created)
+        for _, change in one.changes
+        if isinstance(change, CreateTxn)
     }
     answers = [stage.clients[number].answer(asked) for number, asked, _ in storm.written]
     acknowledged = [
@@ -271,8 +283,8 @@ def test_an_ensemble_keeps_its_promises_under_faults(seed: int, servers: int) ->
     assert all(answer is not None for answer in answers)
     trees = [stage.ensemble.server(host).tree for host in stage.ensemble.hosts]
     assert all(
-        {path: one.stat() for path, one in tree.znodes.items()}
-        == {path: one.stat() for path, one in trees[0].znodes.items()}
+        {path: stat_of(one) for path, one in tree.znodes.items()}
+        == {path: stat_of(one) for path, one in trees[0].znodes.items()}
         for tree in trees
     )
     for client in stage.clients:
