@@ -18,11 +18,11 @@ from clusters.reference.simulated.observing import Running, WatchingNode
 from clusters.reference.zk.znodes import BROKER_IDS, CONTROLLER, TOPICS
 from clusters.simulation.host import ProcessState
 from clusters.simulation.zookeeper.ensemble import SimulatedEnsemble
-from clusters.simulation.zookeeper.peer import PeerState
+from clusters.simulation.zookeeper.quorum import Mode
 from clusters.zookeeper.view import FOLLOWER, LEADER, EnsembleView, ServerState
 from history.journal import RowJournal
 
-_MODES: Final = {PeerState.LEADING: LEADER, PeerState.FOLLOWING: FOLLOWER}
+_MODES: Final = {Mode.LEADING: LEADER, Mode.FOLLOWING: FOLLOWER}
 
 
 class ZkWatchingNode(WatchingNode):
@@ -111,7 +111,7 @@ class ZkWatchingNode(WatchingNode):
             if host.state is not ProcessState.RUNNING:
                 continue
             server = self._ensemble.server(host)
-            mode = _MODES.get(server.peer.state) if server.peer.is_serving else None
+            mode = _MODES.get(server.member.mode) if server.member.is_serving else None
             zxid = None if mode is None else server.tree.zxid
             found[host.number - ZOOKEEPER] = ServerState(mode=mode, zxid=zxid)
             if self.ensemble_journal is not None:

@@ -1,14 +1,12 @@
 """Entries of the ensemble's log: requests in the order that the leader gave them.
 
 ZooKeeper's leader decides a request against the state that all requests before it lead to, and logs
-what is decided. Here the request is logged, and each server decides it as it applies it: the same
-decision, since the state and the order are the same. `transactions` makes them once more.
-
-A refused write has a zxid of its own, too, as in ZooKeeper.
+what is decided. Here the request is logged, and decided by whoever applies it first: the state and
+the order are the same for all. A refused write has a zxid of its own, too, as in ZooKeeper.
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from clusters.data_tree.requests import Asked, decided
@@ -34,7 +32,7 @@ Change = Asked | BeginEpoch
 
 @dataclass(slots=True)
 class LogEntry:
-    """An entry. Immutable by agreement: the logs of all servers share it."""
+    """An entry. Immutable by agreement, once decided: the logs of all servers share it."""
 
     base_offset: int
     """Its index in the log."""
@@ -49,30 +47,27 @@ class LogEntry:
     """The client's connection there."""
     xid: int = 0
     """The client's number of the request."""
+    transaction: Transaction | None = field(default=None, compare=False)
+    """The decision on it; None: nobody has applied it yet, or it begins an epoch."""
 
     @property
     def end_offset(self) -> int:
         """The index after it."""
         return self.base_offset + 1
 
-    @property
-    def epoch(self) -> int:
-        """The epoch of the leader that made it."""
-        return self.zxid >> COUNTER_BITS
-
 
 def decision(tree: DataTree, entry: LogEntry) -> Transaction | None:
     """Return the transaction of an entry behind all before it; None: it begins an epoch."""
-    if isinstance(entry.change, BeginEpoch):
-        return None
-    return decided(
-        tree,
-        entry.change,
-        session=entry.session,
-        cxid=entry.xid,
-        zxid=entry.zxid,
-        time_ms=entry.time_ms,
-    )
+    if entry.transaction is None and not isinstance(entry.change, BeginEpoch):
+        entry.transaction = decided(
+            tree,
+            entry.change,
+            session=entry.session,
+            cxid=entry.xid,
+            zxid=entry.zxid,
+            time_ms=entry.time_ms,
+        )
+    return entry.transaction
 
 
 def transactions(log: Iterable[LogEntry]) -> Iterator[Transaction]:

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from random import Random
-from typing import Any
 
 import pytest
 from zookeeper_toys import Client, ZkStage
@@ -16,7 +15,6 @@ from clusters.data_tree.transactions import (
     SetDataTxn,
 )
 from clusters.data_tree.tree import OPEN
-from clusters.node_port.effects import START
 from clusters.node_port.zookeeper import (
     Create,
     Exists,
@@ -29,13 +27,8 @@ from clusters.node_port.zookeeper import (
     ZkError,
     ZkResponse,
 )
-from clusters.simulation.disk import Disk
 from clusters.simulation.host import ProcessState, SimulatedHost
-from clusters.simulation.zookeeper.entries import COUNTER_BITS, LOG, BeginEpoch, LogEntry
-from clusters.simulation.zookeeper.frames import Propose
-from clusters.simulation.zookeeper.server import ZooKeeperServer
 from clusters.simulation.zookeeper.sessioned import SessionedNode
-from clusters.simulation.zookeeper.timing import Timing
 
 LOST = ZkError.CONNECTION_LOSS
 
@@ -99,7 +92,7 @@ def test_a_leader_without_a_majority_acknowledges_nothing_and_soon_serves_nobody
     asked = stage.ask(0, Create("/alone", b""))
     stage.run(100)
     assert stage.clients[0].answer(asked) is None
-    stage.until(lambda: not stage.ensemble.server(leader).peer.is_serving)
+    stage.until(lambda: not stage.ensemble.server(leader).member.is_serving)
     stage.until(lambda: stage.clients[0].answer(asked) is not None)
     answer = stage.clients[0].answer(asked)
     assert answer is not None
@@ -116,13 +109,13 @@ def test_a_server_that_comes_back_from_a_partition_deposes_no_leader() -> None:
     stage = ZkStage(3, 1)
     stage.open(timeout_ms=4000)
     leader = leader_of(stage)
-    epoch = stage.ensemble.server(leader).peer.epoch
+    epoch = stage.ensemble.server(leader).member.epoch.number
     heal = cut(stage, next(host for host in stage.ensemble.hosts if host is not leader))
     stage.run(5000)
     heal()
     stage.run(3000)
     assert stage.ensemble.leader is leader
-    assert stage.ensemble.server(leader).peer.epoch == epoch
+    assert stage.ensemble.server(leader).member.epoch.number == epoch
 
 
 def test_two_of_three_serve_and_one_does_not() -> None:
@@ -307,18 +300,3 @@ def assert_it_only_goes_forward(client: Client) -> None:
             else:
                 assert mine - {"q"} <= set(outcome.children)
     assert wrote
-
-
-def test_a_server_hears_no_other_before_it_knows_what_is_on_its_disk() -> None:
-    """Its own process may be a millisecond old when the leader speaks."""
-    disk = Disk(Random(1).random)
-    entries = tuple(LogEntry(at, (1 << COUNTER_BITS) + at, 0, 0, BeginEpoch()) for at in range(2))
-    disk.append(LOG, entries[0])
-    server, effects = ZooKeeperServer(2003, (2001, 2002), Timing()), list[tuple[Any, ...]]()
-    propose = Propose(-1, 2001, 1, 0, 0, entries, 2, 2, 0, 0)
-    server.handle(0, 2001, Propose.kind, propose, effects)
-    assert effects == []
-    server.handle(1, 2003, START, disk.contents(1), effects)
-    server.handle(2, 2001, Propose.kind, propose, effects)
-    assert server.peer.log == list(entries)
-    assert server.peer.is_serving
