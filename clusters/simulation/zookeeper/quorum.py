@@ -162,9 +162,7 @@ class Quorum:
     def commit(self, epoch: Epoch, count: int) -> bool:
         """Commit so much of the log if a majority in contact has it; return whether it has."""
         holders = [
-            one
-            for one, held in epoch.held.items()
-            if held >= count and self.is_in(epoch, one)
+            one for one, held in epoch.held.items() if held >= count and self.is_in(epoch, one)
         ]
         if len(holders) < self.majority:
             return False

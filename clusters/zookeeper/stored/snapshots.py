@@ -19,17 +19,18 @@ from clusters.data_tree.tree import OPEN, ROOT, DataTree, Znode
 from clusters.protocol.compression import Compression, RecordError
 from clusters.protocol.decompression import decompressed
 from clusters.protocol.jute import JuteError, JuteReader
-from clusters.protocol.zookeeper_transactions import read_acls
+from clusters.protocol.zookeeper_records import head_of, read
+from clusters.protocol.zookeeper_transactions import acls_of
 from clusters.zookeeper.stored.logs import StoredError, zxid_of
 
 NEVER: Final = 1 << 63
 """A zxid after all others."""
 
-_HEADER: Final = struct.Struct(">4siq")
-_MAGIC: Final = b"ZKSN"
+_HEADER: Final = head_of("FileHeader")
+_MAGIC: Final = int.from_bytes(b"ZKSN")
 _CODECS: Final = {".gz": Compression.GZIP, ".snappy": Compression.SNAPPY}
 _OPEN_ACLS: Final = -1
-_STAT: Final = struct.Struct(">qqqqiiiqq")
+_STAT: Final = head_of("StatPersisted")
 _SEAL: Final = struct.Struct(">qi1s")
 
 
@@ -64,8 +65,10 @@ def _tree(content: bytes, zxid: int) -> DataTree:
     jute.skip(_HEADER.size)
     if _HEADER.unpack_from(content)[0] != _MAGIC:
         raise JuteError("it is no snapshot")
-    sessions = {jute.i64(): jute.i32() for _ in range(jute.i32())}
-    acls = {jute.i64(): read_acls(jute) for _ in range(jute.i32())}
+    listed = jute.vector(lambda: read(jute, "SnapshotSession"))
+    sessions = {one["id"]: one["timeOut"] for one in listed}
+    listed = jute.vector(lambda: read(jute, "SnapshotAcls"))
+    acls = {one["number"]: acls_of(one["acl"]) for one in listed}
     acls[_OPEN_ACLS] = OPEN
     znodes: dict[str, Znode] = {}
     while (path := jute.text()) != ROOT:
