@@ -139,10 +139,11 @@ class Quorum:
         """Give a server the log of an epoch; return how much of its own was the same."""
         disk = self._hosts[number].disk
         own = disk.batches(LOG)
-        count = same = min(len(own), len(epoch.log))
-        while same and own[same - 1].zxid != epoch.log[same - 1].zxid:
+        same = min(len(own), len(epoch.log))
+        # The very entry, since where a majority lost its disks its zxids are given once more.
+        while same and own[same - 1] is not epoch.log[same - 1]:
             same -= 1
-        if same < max(count, len(own)):
+        if same < len(own):
             disk.truncate(LOG, same)
         epoch.held[number] = same
         self.replicate(epoch, number)

@@ -40,8 +40,10 @@ def use(stage: ZkStage, client: int, server: SimulatedHost) -> None:
     session = node._session
     if stage.ensemble.hosts[session._at] is not server:
         session._at = stage.ensemble.hosts.index(server) - 1
+        before = len(stage.clients[client].states)
         session._lose(stage.world.now_ns)
-        stage.state(client, SessionState.SUSPENDED, SessionState.CONNECTED)
+        moved = [SessionState.SUSPENDED, SessionState.CONNECTED]
+        stage.until(lambda: stage.clients[client].states[before:] == moved)
     assert stage.ensemble.hosts[session._at] is server
 
 
@@ -300,3 +302,107 @@ def assert_it_only_goes_forward(client: Client) -> None:
             else:
                 assert mine - {"q"} <= set(outcome.children)
     assert wrote
+
+
+def followers_of(stage: ZkStage, leader: SimulatedHost) -> list[SimulatedHost]:
+    return [host for host in stage.ensemble.hosts if host is not leader]
+
+
+def test_what_a_leader_logged_before_it_died_is_committed_late_by_one_that_has_it() -> None:
+    """Its client is told that the connection is lost: it cannot know."""
+    stage = ZkStage(3, 2)
+    stage.open(timeout_ms=4000)
+    leader = leader_of(stage)
+    use(stage, 0, leader)
+    use(stage, 1, followers_of(stage, leader)[0])
+    asked = stage.ask(0, Create("/late", b""))
+    stage.until(lambda: len(stage.ensemble.log(leader)) > len(stage.ensemble.committed()))
+    stage.world.kill(leader)
+    stage.until(lambda: stage.clients[0].answer(asked) is not None)
+    answer = stage.clients[0].answer(asked)
+    assert answer is not None
+    assert answer.error == LOST
+    leader_of(stage)
+    stage.run(1000)
+    assert stage.do(1, Exists("/late")).error == 0
+
+
+def test_what_only_a_leader_without_a_majority_logged_is_gone_from_its_disk() -> None:
+    stage = ZkStage(3, 1)
+    stage.open(timeout_ms=4000)
+    leader = leader_of(stage)
+    use(stage, 0, leader)
+    heal = cut(stage, leader)
+    stage.ask(0, Create("/alone", b""))
+    stage.run(50)
+    logged = stage.ensemble.log(leader)
+    stage.until(lambda: stage.ensemble.leader not in (None, leader))
+    heal()
+    stage.run(2000)
+    now = stage.ensemble.log(leader)
+    assert logged[-1] not in now
+    assert now == stage.ensemble.log(followers_of(stage, leader)[0])
+
+
+def test_a_paused_server_lags_and_catches_up() -> None:
+    stage = ZkStage(3, 2)
+    stage.open(timeout_ms=4000)
+    leader = leader_of(stage)
+    behind = followers_of(stage, leader)[0]
+    use(stage, 0, leader)
+    stage.world.pause(behind)
+    stage.do(0, Create("/a", b""))
+    assert len(stage.ensemble.log(behind)) < len(stage.ensemble.log(leader))
+    stage.run(300)
+    stage.world.resume(behind)
+    stage.run(300)
+    use(stage, 1, behind)
+    assert stage.do(1, Exists("/a")).error == 0
+    assert stage.ensemble.log(behind) == stage.ensemble.log(leader)
+
+
+def test_a_server_that_lost_its_disk_has_it_from_the_others() -> None:
+    stage = ZkStage(3, 1)
+    stage.open(timeout_ms=4000)
+    stage.do(0, Create("/a", b""))
+    lost = followers_of(stage, leader_of(stage))[0]
+    stage.world.kill(lost)
+    lost.disk.format({})
+    stage.world.start(lost)
+    stage.run(3000)
+    use(stage, 0, lost)
+    assert stage.do(0, Exists("/a")).error == 0
+
+
+def test_where_a_majority_lost_its_disks_what_the_last_one_has_alone_is_undone() -> None:
+    """No ensemble survives that; the server that had everything goes back to what is decided."""
+    stage = ZkStage(3, 1)
+    stage.open(timeout_ms=4000)
+    stage.do(0, Create("/a", b""))
+    stage.run(200)
+    first, *others = stage.ensemble.hosts
+    heal = cut(stage, first)
+    for host in others:
+        stage.world.kill(host)
+        host.disk.format({})
+        stage.world.start(host)
+    stage.until(lambda: stage.ensemble.leader in others)
+    heal()
+    stage.run(3000)
+    assert stage.ensemble.log(first) == stage.ensemble.log(others[0])
+    assert read(stage.ensemble.server(first).tree, Exists("/a")).error == ZkError.NO_NODE
+    assert stage.ensemble.server(first).member.is_serving
+
+
+def test_an_old_copy_of_a_disk_is_brought_up_to_date() -> None:
+    stage = ZkStage(3, 1)
+    stage.open(timeout_ms=4000)
+    old = followers_of(stage, leader_of(stage))[0]
+    old.disk.snapshot("old")
+    stage.do(0, Create("/a", b""))
+    stage.world.kill(old)
+    old.disk.rollback("old")
+    stage.world.start(old)
+    stage.run(3000)
+    use(stage, 0, old)
+    assert stage.do(0, Exists("/a")).error == 0
