@@ -49,7 +49,7 @@ class Znode:
     ephemeral_owner: int = 0
     pzxid: int = 0
     """The zxid of the last change of its children."""
-    children: dict[str, None] = field(default_factory=dict, repr=False, compare=False)
+    children: dict[str, None] = field(default_factory=dict, compare=False)
     """Their names; the tree keeps them."""
 
     @property
@@ -74,7 +74,7 @@ class DataTree:
     sessions: dict[int, int] = field(default_factory=dict)
     """The timeout of each open session, in ms."""
     zxid: int = 0
-    _owned: dict[int, dict[str, None]] = field(init=False, repr=False, compare=False)
+    _owned: dict[int, dict[str, None]] = field(init=False, compare=False)
     """The ephemeral znodes of each session, and those of no session by their mark."""
 
     def __post_init__(self) -> None:
