@@ -61,7 +61,6 @@ from clusters.simulation.zookeeper.streams import Stream
 from clusters.simulation.zookeeper.timing import Timing
 from clusters.simulation.zookeeper.watches import Watches
 
-_OF_SERVERS: Final = frozenset(one.kind for one in (Commit, Forward, Granted))
 _CHILDREN: Final = WatchType.CHILDREN
 _END: Final = CloseSessionTxn(paths=None)
 """As a request: which znodes go with the session is decided later."""
@@ -91,12 +90,10 @@ class ZooKeeperServer:
         self._touched: dict[int, None] = {}
         """A follower's: the sessions that were heard of since it told its leader last."""
         self._id = 0
-        """The last number that it gave, of a session or a stream of forwards; 0: it is not up."""
+        """The last number that it gave, of a session or a stream of forwards."""
 
     def handle(self, now: int, source: int, kind: int, message: Any, effects: Effects) -> None:
         """Take one event."""
-        if not self._id and kind in _OF_SERVERS:
-            return  # It does not know yet what is on its disk.
         if kind in (Call.kind, Ping.kind):
             self._heard(now, message, effects)
         elif kind == SYNCED:
