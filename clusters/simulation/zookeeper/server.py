@@ -10,7 +10,7 @@ A server that neither follows a leader nor leads closes all connections and take
 from collections.abc import Iterable
 from typing import Any, Final
 
-from clusters.data_tree.requests import Applied, Fired, applied, read
+from clusters.data_tree.requests import Applied, Fired, applied
 from clusters.data_tree.transactions import CloseSessionTxn, CreateSessionTxn
 from clusters.data_tree.tree import DataTree
 from clusters.node_port.alarm import Alarm
@@ -211,14 +211,7 @@ class ZooKeeperServer:
         operation = body.operations[0]
         if not isinstance(operation, GetData | Exists | GetChildren):
             return None
-        outcome = read(self.tree, operation)
-        if operation.watch and isinstance(operation, Exists):
-            self._watches.watch_data(operation.path, connection.number)
-        elif operation.watch and not outcome.error:
-            if isinstance(operation, GetData):
-                self._watches.watch_data(operation.path, connection.number)
-            else:
-                self._watches.watch_children(operation.path, connection.number)
+        outcome = self._watches.read(operation, connection.number, self.tree)
         return ZkResponse(body.correlation, outcome.error, self.tree.zxid, (outcome,))
 
     def _respond(

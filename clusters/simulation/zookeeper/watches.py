@@ -1,8 +1,8 @@
 """The watches at a server, and what they have missed when a client sets them again."""
 
-from clusters.data_tree.requests import Fired
+from clusters.data_tree.requests import Fired, read
 from clusters.data_tree.tree import DataTree
-from clusters.node_port.zookeeper import WatchType
+from clusters.node_port.zookeeper import Exists, GetChildren, GetData, WatchType, ZkOutcome
 from clusters.simulation.zookeeper.frames import SetWatches
 
 _ByPath = dict[str, dict[int, None]]
@@ -17,13 +17,15 @@ class Watches:
         self._data: _ByPath = {}
         self._children: _ByPath = {}
 
-    def watch_data(self, path: str, connection: int) -> None:
-        """Tell once when the znode is made, changed or removed."""
-        self._data.setdefault(path, {})[connection] = None
-
-    def watch_children(self, path: str, connection: int) -> None:
-        """Tell once when a child is made or removed, or the znode is."""
-        self._children.setdefault(path, {})[connection] = None
+    def read(
+        self, operation: GetData | Exists | GetChildren, connection: int, tree: DataTree
+    ) -> ZkOutcome:
+        """Return what a read shows, and set its watch; a znode that is not there has one kind."""
+        outcome = read(tree, operation)
+        if operation.watch and (isinstance(operation, Exists) or not outcome.error):
+            watched = self._children if isinstance(operation, GetChildren) else self._data
+            _watch(watched, operation.path, connection)
+        return outcome
 
     def fire(self, fired: Fired) -> tuple[int, ...]:
         """Return the connections to be told, which do not watch for it any more."""
@@ -45,12 +47,12 @@ class Watches:
             elif znode.mzxid > asked.zxid:
                 missed.append((WatchType.CHANGED, path))
             else:
-                self.watch_data(path, connection)
+                _watch(self._data, path, connection)
         for path in asked.exists:
             if path in tree.znodes:
                 missed.append((WatchType.CREATED, path))
             else:
-                self.watch_data(path, connection)
+                _watch(self._data, path, connection)
         for path in asked.children:
             znode = tree.znodes.get(path)
             if znode is None:
@@ -58,7 +60,7 @@ class Watches:
             elif znode.pzxid > asked.zxid:
                 missed.append((WatchType.CHILDREN, path))
             else:
-                self.watch_children(path, connection)
+                _watch(self._children, path, connection)
         return missed
 
     def forget(self, connection: int) -> None:
@@ -68,3 +70,7 @@ class Watches:
                 del by_path[path][connection]
                 if not by_path[path]:
                     del by_path[path]
+
+
+def _watch(by_path: _ByPath, path: str, connection: int) -> None:
+    by_path.setdefault(path, {})[connection] = None

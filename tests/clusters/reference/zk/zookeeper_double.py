@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from clusters.data_tree.requests import Applied, Asked, applied, decided, read
+from clusters.data_tree.requests import Applied, Asked, applied, decided
 from clusters.data_tree.transactions import CloseSessionTxn, CreateSessionTxn
 from clusters.data_tree.tree import DataTree, Znode
 from clusters.node_port.zookeeper import (
@@ -148,9 +148,5 @@ class ZookeeperDouble:
         if isinstance(operation, Sync):
             return Applied(0, (ZkOutcome(),))
         assert isinstance(operation, GetData | Exists | GetChildren), operation
-        outcome = read(self._tree, operation)
-        if operation.watch and (isinstance(operation, Exists) or not outcome.error):
-            of_children = isinstance(operation, GetChildren)
-            watch = self._watches.watch_children if of_children else self._watches.watch_data
-            watch(operation.path, session)
+        outcome = self._watches.read(operation, session, self._tree)
         return Applied(outcome.error, (outcome,))
