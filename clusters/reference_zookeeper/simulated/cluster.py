@@ -45,9 +45,9 @@ from clusters.simulation.host import SimulatedHost
 from clusters.simulation.network import Latency
 from clusters.simulation.world import World
 from clusters.simulation.zookeeper.ensemble import SimulatedEnsemble
+from clusters.simulation.zookeeper.entries import transactions
 from clusters.simulation.zookeeper.sessioned import SessionedNode
 from clusters.simulation.zookeeper.timing import Timing
-from clusters.simulation.zookeeper.transactions import transactions
 from clusters.witness.witness import WitnessReport
 from clusters.zookeeper.stored.tables import write_server_disks
 from history.failure import HarnessError, UsageError

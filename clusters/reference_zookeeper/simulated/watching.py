@@ -8,6 +8,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
+from clusters.data_tree.tree import DataTree
 from clusters.kafka_port import ClusterView, PartitionView
 from clusters.kafka_zookeeper.identities import Identities, node_with
 from clusters.kafka_zookeeper.view import KafkaZooKeeperView
@@ -17,12 +18,11 @@ from clusters.reference.simulated.observing import Running, WatchingNode
 from clusters.reference.zk.znodes import BROKER_IDS, CONTROLLER, TOPICS
 from clusters.simulation.host import ProcessState
 from clusters.simulation.zookeeper.ensemble import SimulatedEnsemble
-from clusters.simulation.zookeeper.peer import PeerState
-from clusters.simulation.zookeeper.tree import Tree
+from clusters.simulation.zookeeper.quorum import Mode
 from clusters.zookeeper.view import FOLLOWER, LEADER, EnsembleView, ServerState
 from history.journal import RowJournal
 
-_MODES: Final = {PeerState.LEADING: LEADER, PeerState.FOLLOWING: FOLLOWER}
+_MODES: Final = {Mode.LEADING: LEADER, Mode.FOLLOWING: FOLLOWER}
 
 
 class ZkWatchingNode(WatchingNode):
@@ -48,7 +48,7 @@ class ZkWatchingNode(WatchingNode):
         self._ensemble = ensemble
         self._servers: dict[int, ServerState] = {}
         self._earlier = 0
-        self._read: tuple[Tree | None, int] = (None, -1)
+        self._read: tuple[DataTree | None, int] = (None, -1)
         """The tree that was read last, and as of which zxid."""
         self._partitions: dict[str, PartitionView] = {}
         self._topic_ids: dict[str, str] = {}
@@ -58,7 +58,7 @@ class ZkWatchingNode(WatchingNode):
         tree = self._tree()
         return None if tree is None else _controller(tree)
 
-    def holder_of(self, broker: int, tree: Tree | None = None) -> NodeName | None:
+    def holder_of(self, broker: int, tree: DataTree | None = None) -> NodeName | None:
         """Return the node that is registered under this id; None: none is, or no server leads."""
         tree = tree or self._tree()
         stated = {} if tree is None else _stated(tree, f"{BROKER_IDS}/{broker}")
@@ -98,7 +98,7 @@ class ZkWatchingNode(WatchingNode):
         )
         return view
 
-    def _tree(self) -> Tree | None:
+    def _tree(self) -> DataTree | None:
         leader = self._ensemble.leader
         if leader is None or leader.state is not ProcessState.RUNNING:
             return None
@@ -111,7 +111,7 @@ class ZkWatchingNode(WatchingNode):
             if host.state is not ProcessState.RUNNING:
                 continue
             server = self._ensemble.server(host)
-            mode = _MODES.get(server.peer.state) if server.peer.is_serving else None
+            mode = _MODES.get(server.member.mode) if server.member.is_serving else None
             zxid = None if mode is None else server.tree.zxid
             found[host.number - ZOOKEEPER] = ServerState(mode=mode, zxid=zxid)
             if self.ensemble_journal is not None:
@@ -127,7 +127,7 @@ class ZkWatchingNode(WatchingNode):
                 )
         self._servers = found if found != self._servers else self._servers
 
-    def _look_at(self, tree: Tree) -> None:
+    def _look_at(self, tree: DataTree) -> None:
         """Read what brokers keep in the tree, if it has changed."""
         if self._read == (tree, tree.zxid):
             return
@@ -156,12 +156,12 @@ class ZkWatchingNode(WatchingNode):
         self._topic_ids = topic_ids
 
 
-def _children(tree: Tree, path: str) -> list[str]:
+def _children(tree: DataTree, path: str) -> list[str]:
     znode = tree.znodes.get(path)
     return [] if znode is None else sorted(znode.children)
 
 
-def _stated(tree: Tree, path: str) -> Mapping[str, Any]:
+def _stated(tree: DataTree, path: str) -> Mapping[str, Any]:
     znode = tree.znodes.get(path)
     if znode is None or not znode.data:
         return {}
@@ -169,6 +169,6 @@ def _stated(tree: Tree, path: str) -> Mapping[str, Any]:
     return stated
 
 
-def _controller(tree: Tree) -> int | None:
+def _controller(tree: DataTree) -> int | None:
     broker = int(_stated(tree, CONTROLLER).get("brokerid", -1))
     return broker if broker >= 0 else None
