@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from clusters.abilities import LinkEnd
 from clusters.compiled import is_compiled
@@ -40,13 +40,12 @@ from clusters.reference.specs import DEFAULTS, level_of, own_settings
 from clusters.simulation.network import Latency
 from clusters.simulation.world import World
 
-if TYPE_CHECKING:
-    from clusters.reference.simulated.kept_log import KeptLogs
-
 _OF_CONTROLLERS: Final = frozenset(
     {*range(VoteRequest.kind, FetchSnapshotRequest.kind + 1, 2), DescribeQuorumRequest.kind}
 )
 """The requests that only controllers are asked."""
+_KEPT: Final = "kept"
+"""The directory, in a run's raw one, of what nodes drop of their metadata logs."""
 
 
 def build(
@@ -78,7 +77,6 @@ class SimulatedQuorumCluster(SimulatedCluster):
         self._view_ids = {
             name: number for name, number in numbers.items() if role_of(name) is Role.BROKER
         }
-        self._kept: KeptLogs | None = None
         super().__init__(spec, world=world, level=level, nodes=numbers)
 
     @property
@@ -173,7 +171,11 @@ class SimulatedQuorumCluster(SimulatedCluster):
 
     def keep_metadata(self, raw: Path, *, times: AppendTimes) -> None:
         """Keep in `raw` what nodes drop of their metadata logs from now on, for the witness."""
-        self._kept = self._followed(raw, times)
+        # With codecs, which a trial does not take.
+        from clusters.reference.simulated.disk_files import keep_cuts  # noqa: PLC0415
+
+        for node in self.nodes:
+            keep_cuts(self.host(node).disk, raw / _KEPT / node, times)
 
     def write_witness(
         self, raw: Path, *, topics: Collection[str], times: AppendTimes
@@ -182,18 +184,15 @@ class SimulatedQuorumCluster(SimulatedCluster):
         # With pyarrow, which a trial does not take.
         from clusters.reference.simulated.witness import write_simulated_witness  # noqa: PLC0415
 
-        kept = self._kept or self._followed(raw, times)
-        disks = {node: self.host(node).disk for node in self.nodes}
-        return write_simulated_witness(disks, kept=kept, topics=topics, times=times, raw=raw)
-
-    def _followed(self, raw: Path, times: AppendTimes) -> "KeptLogs":
-        """Return the logs of all nodes, as they go on from here."""
-        from clusters.reference.simulated.kept_log import KeptLogs  # noqa: PLC0415  # as above
-
-        kept = KeptLogs(raw / "metadata_logs", times)
-        for node in self.nodes:
-            kept.follow(node, self.host(node).disk)
-        return kept
+        report = write_simulated_witness(
+            {node: self.host(node).disk for node in self.nodes},
+            voters=next(iter(self._configurations.values())).voters,
+            kept=raw / _KEPT,
+            topics=topics,
+            times=times,
+            raw=raw,
+        )
+        return sum(report.metadata_record_counts.values()), report.replica_record_count
 
     def _built(self, node: NodeName) -> Node:
         configuration = self._configuration(node)

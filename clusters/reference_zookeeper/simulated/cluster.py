@@ -272,8 +272,8 @@ class SimulatedZkCluster(SimulatedCluster):
                 write_log(servers[node], log, origin_ms=times.stamp_ms(0))
             write_metadata_log(servers, raw=raw, report=report)
             write_server_disks(servers, raw)
-        record_count = write_simulated_replicas(brokers, topics=topics, times=times, raw=raw)
-        return sum(report.metadata_record_counts.values()), record_count
+        replicas = write_simulated_replicas(brokers, topics=topics, times=times, raw=raw)
+        return sum(report.metadata_record_counts.values()), replicas.replica_record_count
 
     @property
     def _zk_watch(self) -> ZkWatchingNode:
