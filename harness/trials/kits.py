@@ -15,11 +15,11 @@ from clusters.reference.oracle.kept import Kept
 from clusters.reference.oracle.oracle import DELIVERED, SENT, Oracle
 from clusters.reference.oracle.zk_oracle import ZK_DELIVERED, ZK_SENT, ZkOracle
 from clusters.reference.simulated.cluster import CLIENTS_FROM, SimulatedCluster
-from clusters.reference.simulated.quorum_cluster import build as build_quorum
+from clusters.reference.simulated.quorum_kit import build as build_quorum
 from clusters.reference.zk.configuration import ZkConfiguration
 from clusters.reference.zk.rules import ZkRules
-from clusters.reference_zookeeper.simulated.cluster import SimulatedZkCluster
-from clusters.reference_zookeeper.simulated.cluster import build as build_zk
+from clusters.reference_zookeeper.simulated.kit import SimulatedZkCluster
+from clusters.reference_zookeeper.simulated.kit import build as build_zk
 from clusters.reference_zookeeper.system import ReferenceZooKeeperSpec
 from clusters.simulation.world import Watcher
 

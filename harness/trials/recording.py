@@ -19,7 +19,7 @@ from clusters.reference.simulated.append_times import AppendTimes
 from clusters.reference.simulated.cluster import SimulatedCluster
 from clusters.reference.simulated.deferred import Item, ReadBook, metadata_items
 from clusters.reference.simulated.notebook import RecordedNotebook
-from clusters.reference_zookeeper.simulated.cluster import SimulatedZkCluster
+from clusters.reference_zookeeper.simulated.kit import SimulatedZkCluster
 from clusters.topic_spec import keys_of
 from harness.manifest import note
 from harness.trials.askers import WriteBook

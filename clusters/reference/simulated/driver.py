@@ -6,7 +6,7 @@ from typing import Any, Final, Never
 from clusters.kafka_port import KafkaSpec
 from clusters.reference.driver import ReferenceDriver
 from clusters.reference.nodes.rules import Rules
-from clusters.reference.simulated.quorum_cluster import SimulatedQuorumCluster, build
+from clusters.reference.simulated.quorum_kit import SimulatedQuorumCluster, build
 
 
 class SimulatedDriver:

@@ -6,7 +6,7 @@ from typing import Any, Final, Never
 from clusters.provision.java import find_java
 from clusters.reference.driver import ReferencePrepared
 from clusters.reference_zookeeper.configuration import stated_rules
-from clusters.reference_zookeeper.simulated.cluster import SimulatedZkCluster, build
+from clusters.reference_zookeeper.simulated.kit import SimulatedZkCluster, build
 from clusters.reference_zookeeper.system import ReferenceZooKeeperSpec
 from clusters.system import Wanted
 

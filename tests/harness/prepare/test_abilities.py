@@ -21,7 +21,7 @@ from clusters.reference.nodes.rules import Rules
 from clusters.reference.oracle.insides import Insides
 from clusters.reference.oracle.oracle import DELIVERED, SENT, Oracle
 from clusters.reference.simulated.cluster import CLIENTS_FROM, HARNESS_FROM, SimulatedCluster
-from clusters.reference.simulated.quorum_cluster import build
+from clusters.reference.simulated.quorum_kit import build
 from clusters.setting_changes import SettingChange
 from clusters.systems import KAFKA, MAKES, REFERENCE, SIMULATED
 from clusters.topic_spec import TopicSpec

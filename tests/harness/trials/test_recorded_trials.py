@@ -12,7 +12,7 @@ from checkers.check import check_run
 from checkers.runner.tasks import InProcessTasks
 from checkers.verdict import Validity, Verdict
 from clusters.reference.nodes.rules import Rules
-from clusters.reference.simulated.quorum_cluster import SimulatedQuorumCluster
+from clusters.reference.simulated.quorum_kit import SimulatedQuorumCluster
 from harness.cli.running import replayed
 from harness.scenario.scenario import load_scenario, parse_scenario
 from harness.scenario.sources import find_scenario

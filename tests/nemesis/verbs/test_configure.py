@@ -4,7 +4,7 @@ import pytest
 
 from clusters.observation import Down
 from clusters.port import NodeName
-from clusters.reference_zookeeper.simulated.cluster import build
+from clusters.reference_zookeeper.simulated.kit import build
 from clusters.reference_zookeeper.system import ReferenceZooKeeperSpec
 from clusters.stage import Stage
 from history.failure import HarnessError, SpecError

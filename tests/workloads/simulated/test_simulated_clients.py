@@ -8,7 +8,7 @@ import pytest
 from clusters.kafka_port import KafkaSpec
 from clusters.port import NodeName
 from clusters.reference.nodes.configuration import S
-from clusters.reference.simulated.quorum_cluster import SimulatedQuorumCluster, build
+from clusters.reference.simulated.quorum_kit import SimulatedQuorumCluster, build
 from clusters.topic_spec import TopicSpec
 from history.operation import F, Outcome
 from workloads.produce_poll_spec import ProducePollSpec

@@ -24,7 +24,7 @@ from clusters.port import Cluster, NodeName, NodeState
 from clusters.reference.nodes.configuration import S
 from clusters.reference.nodes.rules import Rules
 from clusters.reference.simulated.nodes import configured, ignored
-from clusters.reference.simulated.quorum_cluster import SimulatedQuorumCluster, build
+from clusters.reference.simulated.quorum_kit import SimulatedQuorumCluster, build
 from clusters.topic_spec import TopicSpec
 from history.failure import HarnessError, UsageError
 
@@ -215,7 +215,7 @@ def test_nobody_changes_a_message_under_way() -> None:
 
 _PROGRAM = """
 from clusters.kafka_port import KafkaSpec, TopicSpec
-from clusters.reference.simulated.quorum_cluster import build
+from clusters.reference.simulated.quorum_kit import build
 cluster = build(KafkaSpec(controllers=3, brokers=3), seed=9, witnessed=True)
 cluster.start()
 cluster.create_topics([TopicSpec(name="t", partitions=4)])

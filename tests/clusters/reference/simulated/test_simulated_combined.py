@@ -8,7 +8,7 @@ from clusters.abilities import CombinesRoles
 from clusters.kafka_port import KafkaSpec
 from clusters.port import NodeName, NodeState
 from clusters.reference.nodes.configuration import S
-from clusters.reference.simulated.quorum_cluster import SimulatedQuorumCluster, build
+from clusters.reference.simulated.quorum_kit import SimulatedQuorumCluster, build
 from clusters.topic_spec import TopicSpec
 
 B1, B2, B3 = (NodeName(f"broker-{number}") for number in (1, 2, 3))

@@ -21,7 +21,7 @@ from clusters.kafka_zookeeper.view import KafkaZooKeeperView
 from clusters.port import Cluster, NodeName, NodeState
 from clusters.reference.nodes.configuration import S
 from clusters.reference.simulated.append_times import AppendTimes
-from clusters.reference_zookeeper.simulated.cluster import SimulatedZkCluster, build
+from clusters.reference_zookeeper.simulated.kit import SimulatedZkCluster, build
 from clusters.reference_zookeeper.system import ReferenceZooKeeperSpec
 from clusters.topic_spec import TopicSpec
 from history.failure import UsageError

@@ -12,8 +12,8 @@ from typing import Any
 
 from clusters.abilities import LinkEnd
 from clusters.compiled import is_compiled
+from clusters.identities import Identities
 from clusters.kafka_port import Role, role_of
-from clusters.kafka_zookeeper.identities import Identities
 from clusters.kafka_zookeeper.metadata_log import write_metadata_log
 from clusters.kafka_zookeeper.view import KafkaZooKeeperView
 from clusters.node_port.effects import Node
@@ -38,7 +38,7 @@ from clusters.reference_zookeeper.configuration import (
 )
 from clusters.reference_zookeeper.simulated.addressed import AddressedNode
 from clusters.reference_zookeeper.simulated.log_files import write_log
-from clusters.reference_zookeeper.simulated.watching import ZkWatchingNode
+from clusters.reference_zookeeper.simulated.znode_sight import ZkWatchingNode
 from clusters.reference_zookeeper.system import ReferenceZooKeeperSpec
 from clusters.setting_changes import SettingChange, SettingChanges
 from clusters.simulation.host import SimulatedHost

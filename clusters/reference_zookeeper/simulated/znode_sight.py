@@ -8,8 +8,8 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
+from clusters.identities import Identities, node_with
 from clusters.kafka_port import ClusterView, PartitionView
-from clusters.kafka_zookeeper.identities import Identities, node_with
 from clusters.kafka_zookeeper.view import KafkaZooKeeperView
 from clusters.node_port.zookeeper import ZOOKEEPER
 from clusters.port import NodeName
