@@ -58,11 +58,11 @@ def record_simulated(
     Raise HarnessError if the recording cannot be trusted.
     """
     topics = [topic.name for topic in scenario.topics]
-    for ignored in cluster.ignored_settings:
+    for ignored in cluster.kit.ignored_settings:
         progress.say(f"{ignored} means nothing to a simulated node")
     times = AppendTimes(ORIGIN_UTC_NS)
     cluster.world.watch(Overheard(stamps(times)))
-    cluster.keep_metadata(run.raw, times=times)
+    cluster.kit.keep_metadata(cluster.disks, run.raw, times=times)
     with ExitStack() as stack:
         stack.enter_context(few_collections())
         tape = BufferedTape(run.raw) if options.wire else None

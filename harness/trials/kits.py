@@ -18,7 +18,7 @@ from clusters.reference.simulated.cluster import CLIENTS_FROM, SimulatedCluster
 from clusters.reference.simulated.quorum_kit import build as build_quorum
 from clusters.reference.zk.configuration import ZkConfiguration
 from clusters.reference.zk.rules import ZkRules
-from clusters.reference_zookeeper.simulated.kit import SimulatedZkCluster
+from clusters.reference_zookeeper.simulated.kit import ZkKit
 from clusters.reference_zookeeper.simulated.kit import build as build_zk
 from clusters.reference_zookeeper.system import ReferenceZooKeeperSpec
 from clusters.simulation.world import Watcher
@@ -58,8 +58,8 @@ def built(
 
 def judged(cluster: SimulatedCluster) -> Judge:
     """Return the oracle over a cluster."""
-    some = next(iter(cluster.configurations.values()))
-    if not isinstance(cluster, SimulatedZkCluster):
+    some = next(iter(cluster.kit.configurations.values()))
+    if not isinstance(cluster.kit, ZkKit):
         return Oracle(
             Insides(cluster.world.hosts),
             lease_ns=some.lease_timeout_ns,
@@ -83,7 +83,7 @@ def judged(cluster: SimulatedCluster) -> Judge:
 
 def watched(cluster: SimulatedCluster) -> tuple[Collection[int], Collection[int]]:
     """Return the kinds of messages that the oracle is shown: sent, delivered."""
-    on_zookeeper = isinstance(cluster, SimulatedZkCluster)
+    on_zookeeper = isinstance(cluster.kit, ZkKit)
     return (ZK_SENT, ZK_DELIVERED) if on_zookeeper else (SENT, DELIVERED)
 
 
@@ -93,7 +93,7 @@ def stale_brokers(cluster: SimulatedCluster, judge: Judge) -> frozenset[NodeName
     The data shown of them are old.
     """
     hosts, brokers = cluster.world.hosts, judge.decided.brokers
-    insides = (ZkInsides if isinstance(cluster, SimulatedZkCluster) else Insides)(hosts)
+    insides = (ZkInsides if isinstance(cluster.kit, ZkKit) else Insides)(hosts)
     return frozenset(
         node
         for node in cluster.nodes

@@ -1,4 +1,4 @@
-"""A simulated cluster of the KRaft generation: controllers with a quorum, and brokers.
+"""The nodes of a simulated cluster of the KRaft generation: controllers with a quorum, and brokers.
 
 A simulated host has a number and no ports, and a combined node has two listeners: who asks says
 which one is meant. What only controllers are asked goes to the controller. Of the rest, nodes ask
@@ -7,19 +7,17 @@ and any other node as a broker, which passes it on.
 """
 
 from collections.abc import Callable, Collection, Mapping
-from contextlib import AbstractContextManager
-from dataclasses import fields
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from clusters.abilities import LinkEnd
-from clusters.compiled import is_compiled
-from clusters.kafka_port import KafkaSpec, Role, role_of
+from clusters.identities import Identities
+from clusters.kafka_port import KafkaSpec, Role
 from clusters.node_port.effects import Effects, Node
 from clusters.node_port.storage import META_PROPERTIES, MetaProperties
 from clusters.port import NodeName
 from clusters.reference.nodes.combined import CombinedNode
-from clusters.reference.nodes.configuration import Configuration, S
+from clusters.reference.nodes.configuration import Configuration
 from clusters.reference.nodes.control.active import REQUESTS
 from clusters.reference.nodes.controller import ControllerNode
 from clusters.reference.nodes.messages.control import DescribeQuorumRequest
@@ -30,15 +28,15 @@ from clusters.reference.simulated.append_times import AppendTimes
 from clusters.reference.simulated.cluster import (
     CLIENTS_FROM,
     HARNESS_FROM,
-    START_NS_MAX,
     SimulatedCluster,
 )
-from clusters.reference.simulated.nodes import CLUSTER_ID, configurations, ignored
-from clusters.reference.simulated.notebook import RecordedNotebook
-from clusters.reference.simulated.observing import WatchingNode
+from clusters.reference.simulated.nodes import CLUSTER_ID, configurations, ignored, numbers_in
+from clusters.reference.simulated.observing import AnsweredSight
 from clusters.reference.specs import DEFAULTS, level_of, own_settings
+from clusters.simulation.disk import Disk
 from clusters.simulation.network import Latency
 from clusters.simulation.world import World
+from history.failure import UsageError
 
 _OF_CONTROLLERS: Final = frozenset(
     {*range(VoteRequest.kind, FetchSnapshotRequest.kind + 1, 2), DescribeQuorumRequest.kind}
@@ -56,159 +54,77 @@ def build(
     latency: Latency | None = None,
     digest: bool = True,
     witnessed: bool = False,
-) -> "SimulatedQuorumCluster":
+) -> SimulatedCluster:
     """A cluster whose nodes are formatted and down, in a world of its own.
 
     Raises UsageError if the spec asks for what there is not.
     """
     world = World(seed, latency=latency, digest=digest, witnessed=witnessed)
-    return SimulatedQuorumCluster(spec, world=world, seed=seed, rules=rules or Rules())
+    return SimulatedCluster(QuorumKit(spec, world=world, seed=seed, rules=rules or Rules()))
 
 
-class SimulatedQuorumCluster(SimulatedCluster):
-    """`level`: the metadata.version that it starts with."""
+class QuorumKit:
+    """`Kit` of the KRaft generation. `level`: the metadata.version that the cluster starts with."""
+
+    make = "simulated"
+    level_name = "metadata_version"
+    others: Final[str] = Role.CONTROLLER
+    tables = (
+        *("describes", "metadata_offsets", "quorum_claims"),
+        *("metadata_log", "replicas", "replica_records", "node_settings"),
+    )
 
     def __init__(self, spec: KafkaSpec, *, world: World, seed: int, rules: Rules) -> None:
-        self._rules = rules
-        self._quorum_spec = spec
-        level = level_of(spec)
-        self._configurations = configurations(spec, level=level, seed=seed)
-        numbers = {name: one.node_id for name, one in self._configurations.items()}
-        self._view_ids = {
-            name: number for name, number in numbers.items() if role_of(name) is Role.BROKER
-        }
-        super().__init__(spec, world=world, level=level, nodes=numbers)
-
-    @property
-    def rules(self) -> Rules:
-        """The rules that its nodes keep."""
-        return self._rules
-
-    @property
-    def configurations(self) -> Mapping[NodeName, Configuration]:
-        """The configuration of each node."""
-        return self._configurations
-
-    @property
-    def tables(self) -> tuple[str, ...]:
-        """The tables of evidence that a recording of it sets out to fill."""
-        seen = ("describes", "metadata_offsets", "quorum_claims")
-        return (*seen, "metadata_log", "replicas", "replica_records", "node_settings")
-
-    @property
-    def versions(self) -> Mapping[str, str]:
-        """Return the versions under test, for a manifest; `trace`: the digest of events so far."""
-        found = {
-            "cluster": "simulated",
-            "metadata_version": str(self.level),
-            "events": str(self.world.event_count),
-            "virtual_s": f"{self.world.now_ns / S:.3f}",
-            "trace": self.world.digest(),
-            "simulator": "compiled" if is_compiled() else "plain Python",
-        }
-        off = [field.name for field in fields(Rules) if not getattr(self.rules, field.name)]
-        return found | ({"rules_off": ", ".join(off)} if off else {})
-
-    @property
-    def ignored_settings(self) -> tuple[str, ...]:
-        """Return the settings of the spec that mean nothing to these nodes."""
-        spec = self._quorum_spec
-        return ignored({**spec.settings, **spec.controller_settings, **spec.broker_settings})
+        self.world = world
+        self.spec = spec
+        self.rules = rules
+        self.level = level_of(spec)
+        self.configurations = configurations(spec, level=self.level, seed=seed)
+        self.identities = Identities({n: one.node_id for n, one in self.configurations.items()})
+        self.sight = AnsweredSight()
+        self.view_ids = spec.view_ids
+        self.ignored_settings = ignored(
+            {**spec.settings, **spec.controller_settings, **spec.broker_settings}
+        )
 
     def settings(self, node: NodeName) -> Mapping[str, str]:
-        """Return what a node was told, by Kafka's names."""
+        """Return what a node was told at first, by Kafka's names."""
         return {
             **DEFAULTS,
-            **own_settings(self._quorum_spec, *map(Role, self.node_roles.of(node))),
-            "node.id": str(self.broker_id(node)),
+            **own_settings(self.spec, *map(Role, self.spec.node_roles.of(node))),
+            "node.id": str(self.configurations[node].node_id),
         }
 
-    def start(self) -> None:
-        """Start every node, and let the world go on until all brokers show each other unfenced."""
-        self._start_all()
-        wanted = frozenset(self.brokers)
-        self._until(
-            lambda: (
-                self.watch.view is not None
-                and self.watch.view.brokers == self.watch.view.serving == wanted
-            ),
-            within_ns=START_NS_MAX,
-            otherwise="not all brokers were unfenced a minute after the start",
-        )
+    def configured(self, node: NodeName, given: Mapping[str, str]) -> Configuration:
+        """Return the configuration of a node that was given this later. Raises UsageError."""
+        if unknown := ignored(given):
+            raise UsageError(f"our own nodes do not know the properties {', '.join(unknown)}")
+        try:
+            return replace(self.configurations[node], **numbers_in(given))
+        except ValueError as error:
+            raise UsageError(str(error)) from None
 
-    def stop(self) -> None:
-        """Stop every node: brokers first, as they take their leave from a controller."""
-        self._stop_in_order((Role.BROKER, Role.CONTROLLER))
-
-    @property
-    def view_ids(self) -> Mapping[NodeName, int]:
-        """Kafka's ids of the brokers."""
-        return self._view_ids
-
-    def leader_now(self) -> NodeName | None:
-        """The active controller as it said itself when it was asked last, or None."""
-        leader_id = self.watch.leader_id
-        return None if leader_id < 0 else self.node_of(leader_id)
-
-    def links(self) -> tuple[LinkEnd, ...]:
-        """Return links: nodes to controllers, brokers and clients to brokers; none to itself."""
-        controllers = self.node_roles.among(self.nodes, Role.CONTROLLER)
-        brokers = self.node_roles.among(self.nodes, Role.BROKER)
-        between = [(source, target) for target in controllers for source in self.nodes]
-        between += [(source, target) for target in brokers for source in brokers]
-        outside = [(NodeName("clients"), target) for target in brokers]
-        return tuple(
-            LinkEnd(source=source, target=target, port=0)
-            for source, target in dict.fromkeys((*between, *outside))
-            if source != target
-        )
-
-    def recorded(self, raw: Path, *, topics: Collection[str]) -> AbstractContextManager[object]:
-        """Record in `raw`, while entered, what brokers and controllers show."""
-        notebook = RecordedNotebook(raw, topics=topics, node_of=self.node_of)
-        self.watch.notebook = notebook
-        return notebook
-
-    def keep_metadata(self, raw: Path, *, times: AppendTimes) -> None:
-        """Keep in `raw` what nodes drop of their metadata logs from now on, for the witness."""
-        # With codecs, which a trial does not take.
-        from clusters.reference.simulated.disk_files import keep_cuts  # noqa: PLC0415
-
-        for node in self.nodes:
-            keep_cuts(self.host(node).disk, raw / _KEPT / node, times)
-
-    def write_witness(
-        self, raw: Path, *, topics: Collection[str], times: AppendTimes
-    ) -> tuple[int, int]:
-        """Write what the disks hold as raw tables; how many metadata records, and replicas'."""
-        # With pyarrow, which a trial does not take.
-        from clusters.reference.simulated.witness import write_simulated_witness  # noqa: PLC0415
-
-        report = write_simulated_witness(
-            {node: self.host(node).disk for node in self.nodes},
-            voters=next(iter(self._configurations.values())).voters,
-            kept=raw / _KEPT,
-            topics=topics,
-            times=times,
-            raw=raw,
-        )
-        return sum(report.metadata_record_counts.values()), report.replica_record_count
-
-    def _built(self, node: NodeName) -> Node:
-        configuration = self._configuration(node)
-        if self.node_roles.has(node, Role.CONTROLLER) and self.node_roles.has(node, Role.BROKER):
+    def built(self, node: NodeName, configuration: Configuration) -> Node:
+        """Make the node of a new incarnation."""
+        roles = self.spec.node_roles
+        if roles.has(node, Role.CONTROLLER) and roles.has(node, Role.BROKER):
             return TwoListeners(
-                CombinedNode(configuration, self._rules),
+                CombinedNode(configuration, self.rules),
                 asker=self.world.network.number_of,
                 clients_from=CLIENTS_FROM,
                 operators_from=HARNESS_FROM,
             )
         if configuration.is_controller:
-            return ControllerNode(configuration, self._rules)
-        return quorum_broker(configuration, self._rules)
+            return ControllerNode(configuration, self.rules)
+        return quorum_broker(configuration, self.rules)
 
-    def _formatted(self, node: NodeName, *, directory_id: int) -> dict[str, Any]:
-        node_id = self._configurations[node].node_id
+    def first_files(self, node: NodeName) -> dict[str, Any]:
+        """Return what formatting has written."""
+        return self.formatted_files(node, directory_id=0)
+
+    def formatted_files(self, node: NodeName, *, directory_id: int) -> dict[str, Any]:
+        """Return what formatting a disk writes. `directory_id` 0: a new one."""
+        node_id = self.configurations[node].node_id
         drawn = directory_id or self.world.new_id()
         return {
             META_PROPERTIES: MetaProperties(
@@ -216,12 +132,37 @@ class SimulatedQuorumCluster(SimulatedCluster):
             )
         }
 
-    def _observer(self) -> WatchingNode:
-        controllers, brokers = self._running(Role.CONTROLLER), self._running(Role.BROKER)
-        return WatchingNode(lambda: (controllers(), brokers()))
+    def keep_metadata(
+        self, disks: Mapping[NodeName, Disk], raw: Path, *, times: AppendTimes
+    ) -> None:
+        """Keep in `raw` what nodes drop of their metadata logs from now on, for the witness."""
+        # With codecs, which a trial does not take.
+        from clusters.reference.simulated.disk_files import keep_cuts  # noqa: PLC0415
 
-    def _active_controller(self) -> int:
-        return self.watch.leader_id
+        for node, disk in disks.items():
+            keep_cuts(disk, raw / _KEPT / node, times)
+
+    def write_witness(
+        self,
+        disks: Mapping[NodeName, Disk],
+        raw: Path,
+        *,
+        topics: Collection[str],
+        times: AppendTimes,
+    ) -> tuple[int, int]:
+        """Write what the disks hold as raw tables; how many metadata records, and replicas'."""
+        # With pyarrow, which a trial does not take.
+        from clusters.reference.simulated.witness import write_simulated_witness  # noqa: PLC0415
+
+        report = write_simulated_witness(
+            disks,
+            voters=next(iter(self.configurations.values())).voters,
+            kept=raw / _KEPT,
+            topics=topics,
+            times=times,
+            raw=raw,
+        )
+        return sum(report.metadata_record_counts.values()), report.replica_record_count
 
 
 class TwoListeners:

@@ -1,31 +1,25 @@
-"""A simulated cluster of the ZooKeeper generation: a model of an ensemble, and our brokers.
+"""The nodes of a simulated cluster of the ZooKeeper generation: an ensemble's model, our brokers.
 
 Brokers have the ids of their hosts' numbers, servers are 2000 + their `myid`.
 """
 
-from collections.abc import Collection, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, closing
-from dataclasses import fields, replace
+from collections.abc import Collection, Mapping
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, Final
 
-from clusters.abilities import LinkEnd
-from clusters.compiled import is_compiled
 from clusters.identities import Identities
 from clusters.kafka_port import Role, role_of
 from clusters.kafka_zookeeper.metadata_log import write_metadata_log
-from clusters.kafka_zookeeper.view import KafkaZooKeeperView
 from clusters.node_port.effects import Node
 from clusters.node_port.storage import META_PROPERTIES, MetaProperties
-from clusters.port import CLIENTS, NodeName
-from clusters.reference.nodes.configuration import Configuration, S
+from clusters.port import NodeName
+from clusters.reference.nodes.configuration import Configuration
 from clusters.reference.shell.zk_properties import CONNECT, HOST, parsed
 from clusters.reference.simulated.append_times import AppendTimes
-from clusters.reference.simulated.cluster import START_NS_MAX, SimulatedCluster
+from clusters.reference.simulated.cluster import SimulatedCluster
 from clusters.reference.simulated.nodes import CLUSTER_ID
-from clusters.reference.simulated.notebook import RecordedNotebook
-from clusters.reference.simulated.observing import WatchingNode
 from clusters.reference.zk.broker import zk_broker
 from clusters.reference.zk.configuration import ZkConfiguration
 from clusters.reference.zk.rules import ZkRules
@@ -38,10 +32,9 @@ from clusters.reference_zookeeper.configuration import (
 )
 from clusters.reference_zookeeper.simulated.addressed import AddressedNode
 from clusters.reference_zookeeper.simulated.log_files import write_log
-from clusters.reference_zookeeper.simulated.znode_sight import ZkWatchingNode
+from clusters.reference_zookeeper.simulated.znode_sight import ZnodeSight
 from clusters.reference_zookeeper.system import ReferenceZooKeeperSpec
-from clusters.setting_changes import SettingChange, SettingChanges
-from clusters.simulation.host import SimulatedHost
+from clusters.simulation.disk import Disk
 from clusters.simulation.network import Latency
 from clusters.simulation.world import World
 from clusters.simulation.zookeeper.ensemble import SimulatedEnsemble
@@ -50,8 +43,6 @@ from clusters.simulation.zookeeper.timing import Timing
 from clusters.simulation.zookeeper.transactions import transactions
 from clusters.witness.witness import WitnessReport
 from clusters.zookeeper.stored.tables import write_server_disks
-from history.failure import HarnessError, UsageError
-from history.journal import RowJournal
 
 _MS = 1_000_000
 _PORT = 9092
@@ -65,194 +56,98 @@ def build(
     latency: Latency | None = None,
     digest: bool = True,
     witnessed: bool = False,
-) -> "SimulatedZkCluster":
+) -> SimulatedCluster:
     """A cluster whose nodes are down, in a world of its own.
 
     Raises UsageError if the spec asks for what there is not.
     """
     world = World(seed, latency=latency, digest=digest, witnessed=witnessed)
-    return SimulatedZkCluster(spec, world=world, seed=seed, rules=rules or ZkRules())
+    return SimulatedCluster(ZkKit(spec, world=world, seed=seed, rules=rules or ZkRules()))
 
 
-class SimulatedZkCluster(SimulatedCluster):
-    """`level`: its inter-broker protocol."""
+class ZkKit:
+    """`Kit` of the ZooKeeper generation. `level`: the inter-broker protocol."""
+
+    make = "simulated-zookeeper"
+    level_name = "inter_broker_protocol"
+    others: Final[str] = Role.ZOOKEEPER
+    tables = (
+        *("describes", "metadata_log", "replicas", "replica_records", "node_settings"),
+        *("ensemble", "server_disks", "transaction_log", "znodes"),
+    )
 
     def __init__(
         self, spec: ReferenceZooKeeperSpec, *, world: World, seed: int, rules: ZkRules
     ) -> None:
-        self._rules = rules
+        self.world = world
+        self.spec = spec
+        self.rules = rules
+        self.level = spec.inter_broker_protocol
         self._seed = seed
-        self._zk_spec = spec
-        self._setting_changes = SettingChanges()
-        numbers = spec.view_ids
-        self._identities = Identities(numbers)
+        self.identities = Identities(spec.view_ids)
+        self._hosts = dict(spec.view_ids)
+        """The numbers of the hosts."""
         self._settings = {
-            node: _told(spec, node, broker_id=numbers[node])
-            for node in spec.nodes
+            node: _told(spec, node, broker_id=number)
+            for node, number in self._hosts.items()
             if role_of(node) is Role.BROKER
         }
-        self._configurations = {
+        self.configurations = {
             node: _configured(one, seed=seed) for node, one in self._settings.items()
         }
         kept = spec.ensemble
         timing = Timing(tick_ns=kept.tick_ms * _MS, sessions_ms=kept.session_timeouts_ms)
         self.ensemble = SimulatedEnsemble(world, spec.zookeepers, timing=timing)
-        super().__init__(spec, world=world, level=spec.inter_broker_protocol, nodes=numbers)
-
-    @property
-    def rules(self) -> ZkRules:
-        """The rules that its brokers keep."""
-        return self._rules
-
-    @property
-    def configurations(self) -> Mapping[NodeName, Configuration]:
-        """The configuration of each broker."""
-        return self._configurations
-
-    @property
-    def tables(self) -> tuple[str, ...]:
-        """The tables of evidence that a recording of it sets out to fill."""
-        of_ensemble = ("ensemble", "server_disks", "transaction_log", "znodes")
-        of_brokers = ("describes", "metadata_log", "replicas", "replica_records", "node_settings")
-        return (*of_brokers, *of_ensemble)
-
-    @property
-    def versions(self) -> Mapping[str, str]:
-        """Return the versions under test, for a manifest; `trace`: the digest of events so far."""
-        found = {
-            "cluster": "simulated-zookeeper",
-            "inter_broker_protocol": str(self.level),
-            "events": str(self.world.event_count),
-            "virtual_s": f"{self.world.now_ns / S:.3f}",
-            "trace": self.world.digest(),
-            "simulator": "compiled" if is_compiled() else "plain Python",
-        }
-        off = [one.name for one in fields(ZkRules) if not getattr(self._rules, one.name)]
-        return found | ({"rules_off": ", ".join(off)} if off else {})
-
-    @property
-    def ignored_settings(self) -> tuple[str, ...]:
-        """Return the settings of the spec that mean nothing to these nodes."""
-        return ignored(self._zk_spec)
-
-    def settings(self, node: NodeName) -> Mapping[str, str]:
-        """Return what a node was told, by Kafka's names; nothing of a server."""
-        told = self._settings.get(node, {})
-        if not told or not finds_ids(self._zk_spec):
-            return told
-        return {**told, DISK_ID: str(self.host(node).number)}
-
-    def change_settings(self, node: NodeName, settings: Mapping[str, str]) -> str:
-        """Have a broker run with these properties from its next start on; evidence in words."""
-        if node not in self._settings:
-            raise HarnessError(f"{node} has no properties of Kafka's")
-        now = {**self._setting_changes.over(self._settings[node], node), **settings}
-        try:
-            self.configure(node, _configured(now, seed=self._seed))
-        except UsageError as error:
-            raise HarnessError(str(error)) from None
-        return self._setting_changes.note(self.world.now_ns, node, settings)
-
-    def setting_changes(self) -> Sequence[SettingChange]:
-        """Return the changes so far, in order."""
-        return self._setting_changes.made
-
-    def start(self) -> None:
-        """Start every node, and let the world go on until all brokers serve and one controls."""
-        self._start_all()
-        wanted = frozenset(self.brokers)
-        self._until(
-            lambda: (
-                self.watch.view is not None
-                and self.watch.view.brokers == self.watch.view.serving == wanted
-                and self._active_controller() >= 0
-            ),
-            within_ns=START_NS_MAX,
-            otherwise="not all brokers served a minute after the start",
+        self.sight = ZnodeSight(
+            self.ensemble,
+            names={self._hosts[node]: node for node in self.configurations},
+            identities=self.identities,
         )
-
-    def stop(self) -> None:
-        """Stop every node, brokers first."""
-        self._stop_in_order((Role.BROKER, Role.ZOOKEEPER))
+        self.ignored_settings = ignored(spec)
 
     @property
     def view_ids(self) -> Mapping[NodeName, int]:
-        """Kafka's ids of brokers, as they are now; of servers, 2000 and their `myid`."""
-        return self._identities.now
+        """The ids of brokers, as they are now; of servers, 2000 and their `myid`."""
+        return self.identities.now
 
-    @property
-    def node_ids(self) -> Mapping[NodeName, int]:
-        """Kafka's ids of all nodes; -1 for one that had several."""
-        return self._identities.of_whole_run
+    def settings(self, node: NodeName) -> Mapping[str, str]:
+        """Return what a node was told at first, by Kafka's names; nothing of a server."""
+        told = self._settings.get(node, {})
+        if not told or not finds_ids(self.spec):
+            return told
+        return {**told, DISK_ID: str(self._hosts[node])}
 
-    @property
-    def last_ids(self) -> Mapping[NodeName, int]:
-        """The present ids of nodes that had several."""
-        return self._identities.last
+    def configured(self, node: NodeName, given: Mapping[str, str]) -> ZkConfiguration:
+        """Return the configuration of a node that was given this later. Raises UsageError."""
+        return _configured({**self._settings[node], **given}, seed=self._seed)
 
-    def broker_id(self, node: NodeName) -> int:
-        """Kafka's id of this node, as it is now."""
-        return self._identities.now[node]
+    def built(self, node: NodeName, configuration: Configuration) -> Node:
+        """Make the node of a new incarnation."""
+        assert isinstance(configuration, ZkConfiguration)
+        broker = zk_broker(configuration, self.rules)
+        session = SessionedNode(broker, number=self._hosts[node], servers=self.ensemble.numbers)
+        return AddressedNode(broker, session, self._registered)
 
-    def node_of(self, broker_id: int) -> NodeName:
-        """The node with this id of Kafka's."""
-        return next(node for node, one in self._identities.now.items() if one == broker_id)
+    def first_files(self, node: NodeName) -> dict[str, Any]:
+        """Return what is on a broker's disk at first: its id, if it found that before."""
+        return {META_PROPERTIES: _meta(self._hosts[node])} if finds_ids(self.spec) else {}
 
-    @property
-    def shown(self) -> KafkaZooKeeperView | None:
-        """Return what the last round of looks has shown; None: no server leads."""
-        return self._zk_watch.shown
+    def formatted_files(self, node: NodeName, *, directory_id: int) -> dict[str, Any]:  # noqa: ARG002  # of KRaft
+        """Return nothing: this generation formats no disks."""
+        return {}
 
-    @property
-    def shown_parts(self) -> tuple[object, ...]:
-        """Return the parts of that, the same ones as before where nothing has changed."""
-        shown = self.shown
-        if shown is None:
-            return ()
-        kafka, servers = shown.kafka, shown.ensemble.servers
-        return (kafka.brokers, kafka.serving, kafka.partitions, servers)
-
-    def leader_now(self) -> NodeName | None:
-        """The active controller by its znode; None if no broker is, or no server leads."""
-        controller = self._zk_watch.controller_now()
-        return None if controller is None else self._identities.node_of(controller)
-
-    def latest_registration(self, broker: NodeName) -> int:
-        """The zxid that made the znode of its latest session; -1: none was seen."""
-        return self._identities.epochs.get(broker, -1)
-
-    def links(self) -> tuple[LinkEnd, ...]:
-        """Return links: brokers and servers among themselves, brokers to servers, clients."""
-        servers = [name for name in self.nodes if role_of(name) is Role.ZOOKEEPER]
-        brokers = [name for name in self.nodes if role_of(name) is Role.BROKER]
-        between = [(source, target) for target in servers for source in self.nodes]
-        between += [(source, target) for target in brokers for source in brokers]
-        outside = [(CLIENTS, target) for target in brokers]
-        return tuple(
-            LinkEnd(source=source, target=target, port=0)
-            for source, target in (*between, *outside)
-            if source != target
-        )
-
-    def recorded(self, raw: Path, *, topics: Collection[str]) -> AbstractContextManager[object]:
-        """Record in `raw`, while entered, what brokers and servers show."""
-        stack = ExitStack()
-        stack.enter_context(self.servers_recorded(raw))
-        notebook = RecordedNotebook(raw, topics=topics, node_of=self._names.__getitem__)
-        self.watch.notebook = stack.enter_context(notebook)
-        return stack
-
-    def servers_recorded(self, raw: Path) -> AbstractContextManager[object]:
-        """Record in `raw`, while entered, what servers show."""
-        journal = RowJournal(raw, "ensemble")
-        self._zk_watch.ensemble_journal = journal
-        return closing(journal)
-
-    def keep_metadata(self, raw: Path, *, times: AppendTimes) -> None:
+    def keep_metadata(
+        self, disks: Mapping[NodeName, Disk], raw: Path, *, times: AppendTimes
+    ) -> None:
         """Do nothing: these servers drop nothing of their logs, and send them whole."""
 
     def write_witness(
-        self, raw: Path, *, topics: Collection[str], times: AppendTimes
+        self,
+        disks: Mapping[NodeName, Disk],
+        raw: Path,
+        *,
+        topics: Collection[str],
+        times: AppendTimes,
     ) -> tuple[int, int]:
         """Write what the disks hold as raw tables; how many metadata records, and replicas'.
 
@@ -261,7 +156,6 @@ class SimulatedZkCluster(SimulatedCluster):
         # With pyarrow, which a trial does not take.
         from clusters.reference.simulated.witness import write_simulated_replicas  # noqa: PLC0415
 
-        brokers = {node: self.host(node).disk for node in self._configurations}
         report = WitnessReport()
         with TemporaryDirectory() as directory:
             servers: dict[NodeName, Path] = {}
@@ -272,51 +166,12 @@ class SimulatedZkCluster(SimulatedCluster):
                 write_log(servers[node], log, origin_ms=times.stamp_ms(0))
             write_metadata_log(servers, raw=raw, report=report)
             write_server_disks(servers, raw)
-        replicas = write_simulated_replicas(brokers, topics=topics, times=times, raw=raw)
+        replicas = write_simulated_replicas(disks, topics=topics, times=times, raw=raw)
         return sum(report.metadata_record_counts.values()), replicas.replica_record_count
 
-    @property
-    def _zk_watch(self) -> ZkWatchingNode:
-        assert isinstance(self.watch, ZkWatchingNode)
-        return self.watch
-
-    def _built(self, node: NodeName) -> Node:
-        configuration = self._configuration(node)
-        assert isinstance(configuration, ZkConfiguration)
-        broker = zk_broker(configuration, self._rules)
-        number = self.host(node).number
-        session = SessionedNode(broker, number=number, servers=self.ensemble.numbers)
-        return AddressedNode(broker, session, self._registered)
-
     def _registered(self, broker_id: int) -> int | None:
-        node = self._zk_watch.holder_of(broker_id)
-        return None if node is None else self.host(node).number
-
-    def _place(self, name: NodeName, number: int) -> SimulatedHost:
-        if role_of(name) is Role.ZOOKEEPER:
-            return self.world.hosts[number]
-        host = super()._place(name, number)
-        if finds_ids(self._zk_spec):
-            host.disk.format({META_PROPERTIES: _meta(number)})
-        return host
-
-    def _formatted(self, node: NodeName, *, directory_id: int) -> dict[str, Any]:  # noqa: ARG002  # of KRaft
-        """Return nothing: this generation formats no disks."""
-        return {}
-
-    def _observer(self) -> WatchingNode:
-        brokers = [name for name in self._hosts if role_of(name) is Role.BROKER]
-        running = self._running(Role.BROKER)
-        return ZkWatchingNode(
-            lambda: ((), running()),
-            self.ensemble,
-            names={self._hosts[name].number: name for name in brokers},
-            identities=self._identities,
-        )
-
-    def _active_controller(self) -> int:
-        controller = self.leader_now()
-        return -1 if controller is None else self.host(controller).number
+        node = self.sight.holder_of(broker_id)
+        return None if node is None else self._hosts[node]
 
 
 def _meta(broker_id: int) -> MetaProperties:

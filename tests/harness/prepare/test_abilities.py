@@ -84,7 +84,7 @@ OF_MACHINES = DISK_TROUBLES | HARDSHIPS | OF_CLIENTS | {"flip_bit", "await chang
 REFUSED = {
     KAFKA: PACKETS,
     REFERENCE: PACKETS | KAFKAS,
-    SIMULATED: PACKETS | KAFKAS | OF_MACHINES | {"lower_version", "configure"},
+    SIMULATED: PACKETS | KAFKAS | OF_MACHINES | {"lower_version"},
 }
 """By kind of cluster, on this machine; everything else is performed."""
 NOT_TRIED = {
