@@ -22,10 +22,10 @@ from clusters.node_port.storage import META_PROPERTIES
 from clusters.port import CLIENTS, NodeName, NodeRoles, NodeState, SystemView
 from clusters.reference.nodes.configuration import MS, Configuration, S
 from clusters.reference.simulated.administration import Administration
-from clusters.reference.simulated.asking import SimulatedOperator
 from clusters.reference.simulated.kit import Kit
 from clusters.reference.simulated.notebook import RecordedNotebook
 from clusters.reference.simulated.observing import Observer
+from clusters.reference.simulated.simulated_operator import SimulatedOperator
 from clusters.setting_changes import SettingChange, SettingChanges
 from clusters.simulation.disk import Disk
 from clusters.simulation.host import ProcessState, SimulatedHost
