@@ -11,7 +11,7 @@ from typing import Any, Final
 from clusters.port import CLIENTS
 from clusters.reference.simulated.append_times import AppendTimes
 from clusters.reference.simulated.cluster import CLIENTS_FROM, HARNESS_FROM, SimulatedCluster
-from harness.manifest import note, note_ids
+from harness.manifest import note, note_damages, note_ids
 from harness.progress import Progress
 from harness.run.clients import Together, tables_of, together
 from harness.run.recording import Recording
@@ -99,7 +99,7 @@ def record_simulated(
             ),
         ).go()
         cluster.stop()
-    testify(cluster, topics, times, run=run, say=progress.say)
+    note_damages(run, testify(cluster, topics, times, run=run, say=progress.say))
     note_ids(run, cluster)
     note(run, versions=dict(cluster.versions))
 

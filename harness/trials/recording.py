@@ -20,7 +20,7 @@ from clusters.reference.simulated.cluster import SimulatedCluster
 from clusters.reference.simulated.deferred import Item, ReadBook, metadata_items
 from clusters.reference.simulated.notebook import RecordedNotebook
 from clusters.topic_spec import keys_of
-from harness.manifest import note
+from harness.manifest import note, note_damages
 from harness.trials.metadata_clients import WriteBook
 from harness.trials.plan import TrialPlan
 from harness.virtual.evidence import (
@@ -174,7 +174,9 @@ class TrialRecording:
         if crash:
             shortfalls.append(f"the simulation failed: {crash}")
         self._close()
-        testify(self._cluster, self._topics, self._times, run=self._run, say=lambda _words: None)
+        damages = testify(
+            self._cluster, self._topics, self._times, run=self._run, say=lambda _words: None
+        )
         written = ("metadata_writes",) if self.writes is not None and self.writes.count else ()
         note(
             self._run,
@@ -185,6 +187,7 @@ class TrialRecording:
             stuck_isr_limit_s=self._plan.recovery_s,
             versions=dict(self._cluster.versions),
         )
+        note_damages(self._run, damages)
 
     def _read_back(self) -> list[str]:
         if self.workload is None:

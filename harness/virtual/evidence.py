@@ -113,18 +113,17 @@ def testify(
     *,
     run: RunDirectory,
     say: Callable[[str], None],
-) -> None:
-    """Write what nodes were told and what their disks hold; raise HarnessError if that fails."""
+) -> Sequence[str]:
+    """Write what nodes were told and what their disks hold; return what of these is unreadable.
+
+    Raises HarnessError if a table cannot be written.
+    """
     kit = cluster.kit
     told: dict[str, Mapping[str, str]] = {node: kit.settings(node) for node in cluster.nodes}
     write_settings(run.raw, told, cluster.setting_changes())
     try:
-        metadata_count, record_count = kit.write_witness(
-            cluster.disks, run.raw, topics=topics, times=times
-        )
+        report = kit.write_witness(cluster.disks, run.raw, topics=topics, times=times)
     except OSError as error:
         raise HarnessError(f"cannot write what the disks hold in {run.raw}: {error}") from error
-    say(
-        f"the disks hold {metadata_count:,} metadata records and {record_count:,} records of "
-        "replicas"
-    )
+    say(report.summary)
+    return report.damaged

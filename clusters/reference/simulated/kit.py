@@ -8,7 +8,7 @@ the sight that the kit gives the observer.
 from collections.abc import Collection, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from clusters.identities import Identities
 from clusters.kafka_port import BrokersSpec, ClusterView
@@ -20,6 +20,9 @@ from clusters.reference.nodes.rules import Rules
 from clusters.reference.simulated.append_times import AppendTimes
 from clusters.simulation.disk import Disk
 from clusters.simulation.world import World
+
+if TYPE_CHECKING:
+    from clusters.witness.witness import WitnessReport  # with pyarrow, which a trial does not take
 
 
 class Sight(Protocol):
@@ -134,5 +137,5 @@ class Kit(Protocol):
         *,
         topics: Collection[str],
         times: AppendTimes,
-    ) -> tuple[int, int]:
-        """Write what the disks hold as raw tables; how many metadata records, and replicas'."""
+    ) -> "WitnessReport":
+        """Write what the disks hold as raw tables."""

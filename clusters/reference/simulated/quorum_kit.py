@@ -9,7 +9,7 @@ and any other node as a broker, which passes it on.
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from clusters.identities import Identities
 from clusters.kafka_port import KafkaSpec, Role
@@ -37,6 +37,9 @@ from clusters.simulation.disk import Disk
 from clusters.simulation.network import Latency
 from clusters.simulation.world import World
 from history.failure import UsageError
+
+if TYPE_CHECKING:
+    from clusters.witness.witness import WitnessReport
 
 _OF_CONTROLLERS: Final = frozenset(
     {*range(VoteRequest.kind, FetchSnapshotRequest.kind + 1, 2), DescribeQuorumRequest.kind}
@@ -149,12 +152,12 @@ class QuorumKit:
         *,
         topics: Collection[str],
         times: AppendTimes,
-    ) -> tuple[int, int]:
-        """Write what the disks hold as raw tables; how many metadata records, and replicas'."""
+    ) -> "WitnessReport":
+        """Write what the disks hold as raw tables."""
         # With pyarrow, which a trial does not take.
         from clusters.reference.simulated.witness import write_simulated_witness  # noqa: PLC0415
 
-        report = write_simulated_witness(
+        return write_simulated_witness(
             disks,
             voters=next(iter(self.configurations.values())).voters,
             kept=raw / _KEPT,
@@ -162,7 +165,6 @@ class QuorumKit:
             times=times,
             raw=raw,
         )
-        return sum(report.metadata_record_counts.values()), report.replica_record_count
 
 
 class TwoListeners:

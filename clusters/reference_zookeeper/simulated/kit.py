@@ -148,8 +148,8 @@ class ZkKit:
         *,
         topics: Collection[str],
         times: AppendTimes,
-    ) -> tuple[int, int]:
-        """Write what the disks hold as raw tables; how many metadata records, and replicas'.
+    ) -> WitnessReport:
+        """Write what the disks hold as raw tables.
 
         The servers' logs are written as real ones have them, and read by the same witness.
         """
@@ -167,7 +167,11 @@ class ZkKit:
             write_metadata_log(servers, raw=raw, report=report)
             write_server_disks(servers, raw)
         replicas = write_simulated_replicas(disks, topics=topics, times=times, raw=raw)
-        return sum(report.metadata_record_counts.values()), replicas.replica_record_count
+        return replace(
+            replicas,
+            metadata_record_counts=report.metadata_record_counts,
+            damages=[*report.damages, *replicas.damages],
+        )
 
     def _registered(self, broker_id: int) -> int | None:
         node = self.sight.holder_of(broker_id)
