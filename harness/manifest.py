@@ -80,7 +80,7 @@ def note(run: RunDirectory, **changes: object) -> None:
 
 
 def note_damages(run: RunDirectory, damages: Sequence[str]) -> None:
-    """Note what of the nodes' disks could not be read: that checks did not see it is a shortfall."""
+    """Note what of the disks could not be read: a shortfall, since checks did not see it."""
     if damages:
         more = f" and {len(damages) - 1} more" if len(damages) > 1 else ""
         words = f"not all that lies on the disks could be read: {damages[0]}{more}"
