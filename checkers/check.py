@@ -24,6 +24,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from checkers.anomaly import ANOMALIES
+from checkers.case_counts import with_case_count
 from checkers.catalogue import GROUPS, KEY_CHECKS, TABLE_CHECKS, asked, entry_of
 from checkers.check_group import CheckGroup, GroupAnswers, Question
 from checkers.data_plane.key_assumptions import KEY_ASSUMPTIONS
@@ -70,7 +71,6 @@ from checkers.setting import Setting
 from checkers.slices import SLICE_ROWS
 from checkers.table_check import TableCheck
 from checkers.verdict import CheckResult, Validity, Verdict, write_verdict
-from checkers.weight import weighed
 from history.failure import HarnessError
 from history.manifest import Manifest, read_manifest
 from history.run_directory import RunDirectory
@@ -196,9 +196,9 @@ def _grounded(
 
 def _weighed(results: Mapping[str, CheckResult], manifest: Manifest) -> Mapping[str, CheckResult]:
     """Return the answers as they count for this run, and whether all that it demands is there."""
-    found = {name: weighed(one, manifest.promises) for name, one in results.items()}
+    found = {name: with_case_count(one, manifest.promises) for name, one in results.items()}
     demanded = required(manifest, found, entry_of)
-    return {**found, demanded.check: weighed(demanded, manifest.promises)}
+    return {**found, demanded.check: with_case_count(demanded, manifest.promises)}
 
 
 def _without_tape(result: CheckResult, *, on_zookeeper: bool) -> CheckResult:

@@ -248,7 +248,7 @@ def _stories(recipe: ModelRecipe, made: ModelObject) -> list[ToldOperation]:
 def _told_table(
     recipe: ModelRecipe, course: _Course, told: list[ToldOperation], *, name: str
 ) -> pa.Table:
-    """Return the lies, each by a process of its own, in the pause before the middle piece."""
+    """Return the planted anomalies, one client each, in the gap before the middle segment."""
     before = course.middle * course.rounds * recipe.keys
     last = min(before, recipe.operations)
     # The piece before has ended by then.

@@ -56,7 +56,7 @@ _COMPILED: Final = (
 _PLAIN: Final = (
     # Modules that ask a world from outside, a few times a trial.
     "clusters/reference/simulated/administration.py",
-    "clusters/reference/simulated/asking.py",
+    "clusters/reference/simulated/simulated_operator.py",
     "clusters/reference/simulated/deferred.py",
     "clusters/reference/simulated/kept_log.py",
     "clusters/reference/simulated/metadata_rows.py",

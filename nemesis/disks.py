@@ -131,14 +131,14 @@ class LostDisks:
 
 def loses_records(step: OnNodes) -> bool:
     """Return whether records that only this node has may be gone by it."""
-    deed = verb_of(step).deed
-    return deed is not None and deed.loses_records
+    action = verb_of(step).action
+    return action is not None and action.loses_records
 
 
 def loses_vote(step: OnNodes) -> bool:
     """Return whether it is done to the disk of a node that is down, which forgets how it voted."""
-    deed = verb_of(step).deed
-    return deed is not None and deed.loses_records and deed.needs_down
+    action = verb_of(step).action
+    return action is not None and action.loses_records and action.needs_down
 
 
 def _other_voters(node: NodeName, scene: Scene) -> frozenset[NodeName]:

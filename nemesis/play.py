@@ -5,10 +5,11 @@ the cluster lacks, and steps that contradict an earlier one (wiping a node that 
 no rule holds) are refused with the path to the step. A random nemesis writes the play that it
 performed in the same words, so that it can be replayed.
 
-Each verb says what has to hold before it and what holds after (`nemesis.verbs.course`). The steps
-of a loop are followed twice: what holds the second time holds every time. Of a choice each option
-is followed, and what only some of them did is uncertain afterwards. So is whatever a step names
-that cannot be read or cannot follow, so that one mistake is not found again in later steps.
+Each verb says what has to hold before it and what holds after (`nemesis.verbs.predicted_state`).
+The steps of a loop are followed twice: what holds the second time holds every time. Of a choice
+each option is followed, and what only some of them did is uncertain afterwards. So is
+whatever a step names that cannot be read or cannot follow, so that one mistake is not found again
+in later steps.
 
 A step is a mapping of one word and its operand, with optional modifiers:
 
@@ -43,10 +44,10 @@ from dataclasses import replace
 from clusters.stage import Stage
 from history.failure import Mistakes, SpecError
 from nemesis.steps import Choose, Gap, Repeat, starts_clients
-from nemesis.verbs.course import PlayCourse
+from nemesis.verbs.predicted_state import PredictedState
 from nemesis.verbs.registry import VERBS, verb_of
 from nemesis.verbs.step import Play, Step
-from nemesis.verbs.written import Written
+from nemesis.verbs.step_source import StepSource
 from nemesis.words import did_you_mean, duration_text
 
 _BLOCKS: Mapping[str, tuple[str, ...]] = {"repeat": ("steps",), "choose": ()}
@@ -118,7 +119,7 @@ def _parse_step(item: object, stage: Stage) -> Step:
                 mistakes.note((key,), f"unknown word {key!r}; {did_you_mean(key, _WORDS)}")
         mistakes.refuse()
         raise SpecError((), f"a step has exactly one word; allowed: {', '.join(_WORDS)}")
-    written = Written(word=str(words[0]), item=item, stage=stage)
+    written = StepSource(word=str(words[0]), item=item, stage=stage)
     _refuse_modifiers(written)
     try:
         return _built(written)
@@ -128,7 +129,7 @@ def _parse_step(item: object, stage: Stage) -> Step:
         raise (error if is_placed else error.below(written.word)) from None
 
 
-def _refuse_modifiers(written: Written) -> None:
+def _refuse_modifiers(written: StepSource) -> None:
     word = written.word
     allowed = ("at", *(_BLOCKS[word] if word in _BLOCKS else VERBS[word].modifiers))
     mistakes = Mistakes()
@@ -139,7 +140,7 @@ def _refuse_modifiers(written: Written) -> None:
     mistakes.refuse()
 
 
-def _built(written: Written) -> Step:
+def _built(written: StepSource) -> Step:
     at_s = written.at_s
     match written.word:
         case "repeat":
@@ -151,7 +152,7 @@ def _built(written: Written) -> Step:
             return step if at_s is None else replace(step, at_s=at_s)
 
 
-def _repeat(written: Written) -> Repeat:
+def _repeat(written: StepSource) -> Repeat:
     times = written.operand
     if not isinstance(times, int) or isinstance(times, bool) or times < 1:
         raise SpecError((), f"expected a number of 1 or more, found {times!r}")
@@ -161,7 +162,7 @@ def _repeat(written: Written) -> Repeat:
     return Repeat(times=times, steps=steps)
 
 
-def _choose(written: Written) -> Choose:
+def _choose(written: StepSource) -> Choose:
     options = written.operand
     if not isinstance(options, list) or not options:
         raise SpecError((), "expected a list of lists of steps")
@@ -175,48 +176,48 @@ def _choose(written: Written) -> Choose:
 
 def refuse_contradictions(play: Play, stage: Stage) -> None:
     """Raise SpecError with the paths to the steps that cannot follow on those before them."""
-    course = PlayCourse.at_the_start(stage)
-    course.clients_wait = starts_clients(play)
-    _follow_all(play, course)
+    predicted = PredictedState.at_the_start(stage)
+    predicted.clients_wait = starts_clients(play)
+    _follow_all(play, predicted)
 
 
-def _follow_all(play: Play, course: PlayCourse) -> None:
+def _follow_all(play: Play, predicted: PredictedState) -> None:
     mistakes = Mistakes()
     for index, step in enumerate(play):
         with mistakes.below(index):
-            _follow(step, course)
+            _follow(step, predicted)
     mistakes.refuse()
 
 
-def _follow(step: Step, course: PlayCourse) -> None:
+def _follow(step: Step, predicted: PredictedState) -> None:
     match step:
         case Gap(written=written):
-            course.doubt(written)
+            predicted.doubt(written)
         case Repeat(steps=steps, times=times):
-            _follow_loop(steps, times, course)
+            _follow_loop(steps, times, predicted)
         case Choose(options=options):
-            _follow_choice(options, course)
+            _follow_choice(options, predicted)
         case _:
             verb = verb_of(step)
             try:
-                verb.follow(step, course)
+                verb.follow(step, predicted)
             except SpecError:
-                course.doubt(verb.data(step))
+                predicted.doubt(verb.data(step))
                 raise
 
 
-def _follow_loop(steps: Play, times: int, course: PlayCourse) -> None:
+def _follow_loop(steps: Play, times: int, predicted: PredictedState) -> None:
     mistakes = Mistakes()
     for _ in range(min(times, 2)):
         with mistakes.below("steps"):
-            _follow_all(steps, course)
+            _follow_all(steps, predicted)
     mistakes.refuse()
 
 
-def _follow_choice(options: tuple[Play, ...], course: PlayCourse) -> None:
+def _follow_choice(options: tuple[Play, ...], predicted: PredictedState) -> None:
     mistakes, ways = Mistakes(), []
     for number, option in enumerate(options):
-        ways.append(course.copy())
+        ways.append(predicted.copy())
         with mistakes.below("choose", number):
             _follow_all(option, ways[-1])
-    mistakes.refuse_after(lambda: course.join(ways))
+    mistakes.refuse_after(lambda: predicted.join(ways))

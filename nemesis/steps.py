@@ -8,10 +8,10 @@ from clusters.observation import Down
 from clusters.port import NodeName
 from nemesis.targets import NamedNodes
 from nemesis.verbs.await_condition import Await
+from nemesis.verbs.prerequisite import Prerequisite
 from nemesis.verbs.registry import is_fault, kind_of, verb_of
 from nemesis.verbs.start_clients import StartClients
 from nemesis.verbs.step import Breaking, OnNodes, Play, Step
-from nemesis.verbs.takes import Takes
 from nemesis.verbs.wait import Wait
 
 
@@ -94,10 +94,14 @@ def kinds_of_play(play: Iterable[Step]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(map(kind_of, begun)))
 
 
-def takes_of(steps: Iterable[Step]) -> frozenset[Takes]:
+def prerequisites_of(steps: Iterable[Step]) -> frozenset[Prerequisite]:
     """Return the means that nodes have to start with so that these can be done to them."""
-    deeds = (verb_of(step).deed for step in flat(steps) if isinstance(step, OnNodes))
-    return frozenset(deed.takes for deed in deeds if deed is not None and deed.takes is not None)
+    actions = (verb_of(step).action for step in flat(steps) if isinstance(step, OnNodes))
+    return frozenset(
+        action.prerequisite
+        for action in actions
+        if action is not None and action.prerequisite is not None
+    )
 
 
 def starts_clients(play: Iterable[Step]) -> bool:

@@ -220,13 +220,13 @@ class Unfolding:
         state = NodeState.RUNNING
         if node in self.down:
             state = NodeState.PAUSED if self.down[node] is Resume else NodeState.DOWN
-        deed = verb_of(step).deed
-        assert deed is not None
-        return state in deed.tried_in and (node in self.down or not self._mends(step))
+        action = verb_of(step).action
+        assert action is not None
+        return state in action.tried_in and (node in self.down or not self._mends(step))
 
     def _mends(self, step: OnNodes | Partition) -> bool:
-        deed = verb_of(step).deed
-        return deed is not None and deed.heals is not None
+        action = verb_of(step).action
+        return action is not None and action.heals is not None
 
     def _done(self, step: Step, moment: MixMoment) -> Iterator[Step]:
         match step:

@@ -22,7 +22,6 @@ from clusters.kafka_port import Role, role_of
 from clusters.kafka_targets import ACTIVE_CONTROLLER
 from clusters.observation import Condition, Held, Seen
 from clusters.port import OWN_ROLES, NodeName, NodeRoles
-from nemesis.cast import Cast, drawn_cast
 from nemesis.targets import ByRole, NamedNodes, Target
 from nemesis.topology import Isolate, Party
 from nemesis.verbs.await_condition import Await
@@ -39,6 +38,7 @@ from nemesis.verbs.step import OnNodes, Parties, Play, Step
 from nemesis.verbs.stop import ShutDown
 from nemesis.verbs.wait import Wait
 from nemesis.verbs.wipe import Wipe
+from nemesis.window_roles import WindowRoles, draw_roles
 from nemesis.wire.rules import (
     Action,
     Clause,
@@ -98,7 +98,7 @@ def drawn_window(
 
     `message`: the API to hold; None: any. `passes`: an ambush: the message is seen and passed on.
     """
-    cast, action = drawn_cast(draw, key, replicas, nodes, roles), Watch() if passes else Hold()
+    cast, action = draw_roles(draw, key, replicas, nodes, roles), Watch() if passes else Hold()
     window = _Window(draw, cast, strikes, replicas[1:], action)
     if message is not None and message in _OF_QUORUM:
         return window.of_quorum(message)
@@ -116,7 +116,7 @@ def drawn_message_fault(
     action: Action,
 ) -> Play:
     """Return a play that does this to messages of one kind around `key`, and strikes nothing."""
-    cast = drawn_cast(draw, key, replicas, nodes, roles)
+    cast = draw_roles(draw, key, replicas, nodes, roles)
     return _Window(draw, cast, (), replicas[1:], action).single(message)
 
 
@@ -126,7 +126,7 @@ class _Window:
     def __init__(
         self,
         draw: random.Random,
-        cast: Cast,
+        cast: WindowRoles,
         strikes: Sequence[type[OnNodes]],
         others: Sequence[int],
         action: Action,

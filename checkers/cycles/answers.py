@@ -1,4 +1,4 @@
-"""One answer per check from oddities and cycles: counts, a reason, and the table of proofs."""
+"""One answer per check from list anomalies and cycles: counts, a reason, a table of proofs."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from checkers.anomaly import ANOMALIES, Anomaly, anomalies_of
 from checkers.cycles.levels import is_forbidden
-from checkers.cycles.oddity import Oddities, Oddity
+from checkers.cycles.transaction_anomaly import TransactionAnomalies, TransactionAnomaly
 from checkers.verdict import CheckResult, Validity, reasons_listed
 from history.models import Isolation
 
@@ -19,8 +19,8 @@ _EXAMPLES_MAX: Final = 5
 class Counted:
     """The findings of one check, under a given promise."""
 
-    never: Sequence[Oddity] = ()
-    allowed: Sequence[Oddity] = ()
+    never: Sequence[TransactionAnomaly] = ()
+    allowed: Sequence[TransactionAnomaly] = ()
     never_count: int = 0
     """The number of forbidden findings, those that are not spelled out included."""
     allowed_count: int = 0
@@ -32,19 +32,21 @@ class Counted:
 class CheckTally:
     """The findings of one check."""
 
-    spelled: list[Oddity] = field(default_factory=list)
+    spelled: list[TransactionAnomaly] = field(default_factory=list)
     unspelled: dict[Isolation, int] = field(default_factory=dict)
     cases: int = 0
     forbidden_by: Isolation = Isolation.READ_UNCOMMITTED
     """The weakest level that can forbid any of it."""
 
-    def add(self, spelled: Sequence[Oddity], unspelled: Mapping[Isolation, int]) -> None:
+    def add(
+        self, spelled: Sequence[TransactionAnomaly], unspelled: Mapping[Isolation, int]
+    ) -> None:
         """Count these, too."""
         self.spelled += spelled
         for level, count in unspelled.items():
             self.unspelled[level] = self.unspelled.get(level, 0) + count
 
-    def add_kind(self, kind: Oddities) -> None:
+    def add_kind(self, kind: TransactionAnomalies) -> None:
         """Count what one part of the history says, with its cases."""
         self.add(kind.spelled, kind.unspelled)
         self.cases += kind.cases

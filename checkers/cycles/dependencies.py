@@ -11,14 +11,15 @@ Let e1, e2, … be the elements of a key's longest read that transactions append
   so does every reader of the list up to there (rw). Among themselves nothing is known.
 
 These are all: an order of the transactions that keeps every edge explains every external read,
-however the unread elements are put at the end. Hence, where lists have no oddity (`oddities`),
-transactions are serializable exactly if the graph has no cycle.
+however the unread elements are put at the end. Hence, where no list has an anomaly of its own
+(`list_anomalies`), transactions are serializable exactly if the graph has no cycle.
 
 Only external reads make edges: what a transaction reads after an append of its own is told by ww.
 An info transaction takes part if one of its elements was read anywhere (`graph.observed`); then it
 was committed, and its appends elsewhere count as those of ok ones do.
 
-A key whose order is in doubt (`oddities`: incompatible-order, duplicate-element) makes no edges.
+A key whose order is in doubt (`list_anomalies`: incompatible-order, duplicate-element) makes no
+edges.
 
 Source: Kingsbury and Alvaro 2020, section 4; Adya 1999, section 3.1.
 """

@@ -204,7 +204,7 @@ def _judge(files: _Files, found: _Found) -> None:
     found.doubts += [doubt for summary in summaries for doubt in summary.doubts]
     found.doubts += _missing(summaries)
     for summary in summaries:
-        for kind in summary.oddities:
+        for kind in summary.list_anomalies:
             found.tallies[kind.check].add_kind(kind)
     found.tallies[CYCLE.name].cases = _committed_count(summaries, promise=files.promise)
     segments = merged([summary.spans for summary in summaries])

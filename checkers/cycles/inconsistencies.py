@@ -1,28 +1,35 @@
-"""The faults inside one transaction, or among those that updated one version (`oddities`)."""
+"""The faults inside one transaction, or among those that updated one version (`list_anomalies`)."""
 
 import numpy as np
 from numpy.typing import NDArray
 
-from checkers.cycles.oddity import SHOWN, Lists, Oddities, Oddity, list_text, spelled_out
+from checkers.cycles.transaction_anomaly import (
+    SHOWN,
+    Lists,
+    TransactionAnomalies,
+    TransactionAnomaly,
+    list_text,
+    spelled_out,
+)
 from checkers.proof import Proof
 from history.models import Isolation
 
 Ints = NDArray[np.int64]
 
 
-def internal_inconsistencies(lists: Lists) -> Oddities:
+def internal_inconsistencies(lists: Lists) -> TransactionAnomalies:
     """Find transactions that contradict themselves."""
     steps = lists.steps
     rows = _unlike_before(lists)
     found = [(row, _lost_own(lists, row)) for row in rows.tolist()]
     future = _future_reads(lists)
 
-    def spell(number: int, level: Isolation) -> Oddity:
+    def spell(number: int, level: Isolation) -> TransactionAnomaly:
         if number < len(found):
             return _unlike(lists, found[number][0], level)
         row, append = (int(column[number - len(found)]) for column in future)
         value, who = int(steps.value[append]), lists.transaction(row)
-        return Oddity(
+        return TransactionAnomaly(
             key=lists.name(row),
             level=level,
             proof=Proof.of(
@@ -97,14 +104,14 @@ def _lost_own(lists: Lists, row: int) -> bool:
     return bool(np.setdiff1d(lists.steps.value[own], lists.steps.list_of(row)).size)
 
 
-def _unlike(lists: Lists, row: int, level: Isolation) -> Oddity:
+def _unlike(lists: Lists, row: int, level: Isolation) -> TransactionAnomaly:
     steps, before = lists.steps, int(lists.visits.before[row])
     own = steps.value[lists.visits.own_appends(row)]
     who, name = lists.transaction(row), lists.name(row)
     knew = Proof.of("knew nothing")
     if before >= 0:
         knew = Proof.of("read {first_list}", first_list=list_text(steps.list_of(before)))
-    return Oddity(
+    return TransactionAnomaly(
         key=name,
         level=level,
         proof=Proof.of(
@@ -130,7 +137,7 @@ def _future_reads(lists: Lists) -> tuple[Ints, Ints]:
     return read[seen], appends[seen]
 
 
-def lost_updates(lists: Lists) -> Oddities:
+def lost_updates(lists: Lists) -> TransactionAnomalies:
     """Find committed transactions that read the same version and appended to it, unread."""
     steps, versions, visits = lists.steps, lists.versions, lists.visits
     read, last = visits.external, visits.last_append
@@ -155,11 +162,11 @@ def lost_updates(lists: Lists) -> Oddities:
         if count > 1
     ]
 
-    def spell(number: int, level: Isolation) -> Oddity:
+    def spell(number: int, level: Isolation) -> TransactionAnomaly:
         rows, appends = found[number][:SHOWN], wrote[number][:SHOWN]
         who = tuple(lists.transaction(row) for row in rows.tolist())
         name = lists.name(int(rows[0]))
-        return Oddity(
+        return TransactionAnomaly(
             key=name,
             level=level,
             proof=Proof.of(

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from checkers.cycles.dependencies import dependencies, observed
 from checkers.cycles.edges import Edges, merged, spans_backwards
-from checkers.cycles.oddities import oddities
-from checkers.cycles.oddity import Lists, Oddities
+from checkers.cycles.list_anomalies import list_anomalies
 from checkers.cycles.steps import TransactionSteps, steps_of
+from checkers.cycles.transaction_anomaly import Lists, TransactionAnomalies
 from checkers.cycles.versions import KeyVersions, versions_of
 from checkers.cycles.visits import visits_of
 
@@ -61,9 +61,9 @@ class Inferred:
     lists: Lists = field(repr=False)
 
     @property
-    def oddities(self) -> tuple[Oddities, ...]:
+    def list_anomalies(self) -> tuple[TransactionAnomalies, ...]:
         """Return what is wrong with the lists; computed at each call."""
-        return tuple(oddities(self.lists))
+        return tuple(list_anomalies(self.lists))
 
 
 def inferred(table: pa.Table) -> Inferred:

@@ -27,9 +27,9 @@ from checkers.cycles.edges import EdgeKind, Edges, ends_of, joined, merged, segm
 from checkers.cycles.graph import graph_of
 from checkers.cycles.inference import Inferred, Nodes
 from checkers.cycles.levels import level_of_cycle
-from checkers.cycles.oddity import Oddity
 from checkers.cycles.shortest import Cycle, CycleEdge
 from checkers.cycles.steps import NONE
+from checkers.cycles.transaction_anomaly import TransactionAnomaly
 from checkers.proof import Proof
 from checkers.rows import INFO, OK
 from history.models import Isolation
@@ -96,14 +96,14 @@ def _reason(entry: np.void, end: np.void, names: Sequence[str]) -> Reason:
     )
 
 
-def spelled_cycle(cycle: Cycle, reasons: Reasons) -> Oddity:
+def spelled_cycle(cycle: Cycle, reasons: Reasons) -> TransactionAnomaly:
     """Return a cycle as a proof: each edge, and why it holds."""
     suffix = ("", "", "", "-process", "-realtime")[cycle.order]
     level = level_of_cycle(cycle.kind, plain=cycle.plain)
     known = [reasons[link] for link in cycle.links if link in reasons]
     steps = Proof.joined("; ", (_step(link, reasons.get(link)) for link in cycle.links))
     most = "" if cycle.shortest else "; shorter ones may exist"
-    return Oddity(
+    return TransactionAnomaly(
         key=known[0].key if known else "",
         level=level,
         proof=Proof.of(

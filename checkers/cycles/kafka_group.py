@@ -39,9 +39,9 @@ from checkers.cycles.moments import (
     moments_graph,
     written_round,
 )
-from checkers.cycles.oddity import Oddity
 from checkers.cycles.scan import passed
 from checkers.cycles.shortest import Cycle, CycleEdge
+from checkers.cycles.transaction_anomaly import TransactionAnomaly
 from checkers.entry import CatalogueEntry, Nearness
 from checkers.proof import Proof
 from checkers.rows import OK, OPEN_NS, codes
@@ -158,14 +158,14 @@ def _log(key: str, offset: Ints, value: Ints, *, rows: Ints) -> tuple[Ints, str]
 
 def _spelled_moments(
     cycle: Cycle, moments: Moments, *, committed: Committed, keys: Sequence[KeyTransactions]
-) -> Oddity:
+) -> TransactionAnomaly:
     """Return a cycle of moments, which is impossible."""
     words = _Words(moments, committed, keys)
     links = [link for link in cycle.links if link.kind is not EdgeKind.FREE]
     places = [link.source for link in cycle.links]
     runs = [place for place in places if moments.key[place] >= 0]
     operations = [int(moments.operation[place]) for place in places]
-    return Oddity(
+    return TransactionAnomaly(
         key=keys[int(moments.key[runs[0]])].key if runs else "",
         level=Isolation.STRICT_SERIALIZABLE,
         proof=Proof.of(
@@ -227,7 +227,7 @@ class _Words:
 
 def _spelled_interleaving(
     cycle: Cycle, *, committed: Committed, keys: Sequence[KeyTransactions]
-) -> Oddity:
+) -> TransactionAnomaly:
     """Return a cycle of whole transactions by ww, which is legal."""
     steps, names = [], []
     for link in cycle.links:
@@ -249,7 +249,7 @@ def _spelled_interleaving(
                     )
                 )
                 break
-    return Oddity(
+    return TransactionAnomaly(
         key=names[0] if names else "",
         level=Isolation.READ_UNCOMMITTED,
         proof=Proof.of(

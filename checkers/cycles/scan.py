@@ -3,14 +3,14 @@
 A task reads a file row group by row group; in memory are one row group, or one key if that is
 larger. Three kinds of passes, none of which sends a history to the driver:
 
-1. the lists, in short (`RowGroupSummary`): oddities, counts, and what the edges span backwards;
+1. a summary of the lists (`RowGroupSummary`): list anomalies, counts, and how far back edges reach;
 2. the edges and transactions inside the segments that these spans make (`RowGroupContent`); where
    transactions overlap all the time that is most of them, at some 20 bytes an edge;
 3. if there are cycles, why their edges hold.
 
 If the driver can hold all edges of a history, the first pass sends them all, and there is no second
 one. A later pass reads what the first one has verified, and infers again what that one did, but for
-the oddities: that takes less time than to keep it.
+the list anomalies: that takes less time than to keep it.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -26,9 +26,9 @@ from checkers.check_group import Question
 from checkers.cycles.edges import EdgeEnds, ends_of, segments_of, within
 from checkers.cycles.inference import Inferred, Nodes, inferred
 from checkers.cycles.judgement import Reason, reasons_in
-from checkers.cycles.oddity import Oddities
 from checkers.cycles.shortest import CycleEdge
 from checkers.cycles.steps import COLUMNS
+from checkers.cycles.transaction_anomaly import TransactionAnomalies
 from checkers.rows import OK
 from checkers.runner.tables import SealedFile, opened
 from checkers.runner.tasks import TaskResult
@@ -50,7 +50,7 @@ class RowGroupSummary:
     last: int
     observed: NDArray[Any]
     spans: NDArray[Any]
-    oddities: tuple[Oddities, ...]
+    list_anomalies: tuple[TransactionAnomalies, ...]
     doubts: tuple[str, ...]
     whole: "RowGroupContent | None"
     """All transactions and edges, if they were asked for."""
@@ -169,7 +169,7 @@ def _summary(part: Inferred, *, whole: bool) -> RowGroupSummary:
         last=part.last,
         observed=part.observed,
         spans=part.spans,
-        oddities=part.oddities,
+        list_anomalies=part.list_anomalies,
         doubts=part.doubts,
         whole=_whole(part) if whole else None,
     )

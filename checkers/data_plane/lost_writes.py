@@ -37,8 +37,8 @@ from numpy.typing import NDArray
 from checkers.anomaly import Found, found
 from checkers.data_plane.key_check import KeyCheck
 from checkers.data_plane.key_log import KeyLog
+from checkers.data_plane.key_summary import reader_of
 from checkers.data_plane.missing import acknowledged_before, looked_over, missing
-from checkers.data_plane.surroundings import reader_of
 from checkers.data_plane.vanished import vanished_before
 from checkers.entry import CatalogueEntry, Nearness
 from checkers.membership import is_among

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from checkers.data_plane.key_log import KeyLog
-from checkers.data_plane.surroundings import Spans, spans_of, stretches_read
+from checkers.data_plane.key_summary import Spans, spans_of, stretches_read
 from checkers.rows import OK, UNKNOWN_OFFSET, taken
 
 

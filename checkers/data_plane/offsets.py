@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from checkers.anomaly import Found, found, none
 from checkers.data_plane.key_check import KeyCheck
 from checkers.data_plane.key_log import KeyLog
-from checkers.data_plane.surroundings import times_given_up
+from checkers.data_plane.key_summary import times_given_up
 from checkers.entry import CatalogueEntry, Nearness
 from checkers.membership import has_repeats, is_among
 from checkers.proof import Proof

@@ -43,7 +43,7 @@ from numpy.typing import NDArray
 from checkers.anomaly import Found, found, none
 from checkers.data_plane.key_check import KeyCheck
 from checkers.data_plane.key_log import KeyLog
-from checkers.data_plane.surroundings import Reach, polls_of, reaches_of
+from checkers.data_plane.key_summary import Reach, polls_of, reaches_of
 from checkers.entry import CatalogueEntry, Nearness
 from checkers.membership import is_among
 from checkers.proof import Proof

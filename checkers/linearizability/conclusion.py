@@ -81,12 +81,12 @@ def entries(runs: Sequence[SlabRun]) -> Mapping[int, EntryBound]:
 def concluded(summaries: Sequence[Summary]) -> Conclusion:
     """Return the faults of the key, by version, from the summaries of all its slabs."""
     across = list(_across(summaries))
-    nobody, nobody_count = _nobody(summaries)
+    unwritten, unwritten_count = _versions_without_writer(summaries)
     faults = [fault for summary in summaries for fault in summary.faults]
     return Conclusion(
-        faults=(*across, *faults, *nobody),
+        faults=(*across, *faults, *unwritten),
         case_count=sum(one.case_count for one in summaries),
-        fault_count=len(across) + nobody_count + sum(one.fault_count for one in summaries),
+        fault_count=len(across) + unwritten_count + sum(one.fault_count for one in summaries),
         doubt="; ".join(dict.fromkeys(one.doubt for one in summaries if one.doubt)),
     )
 
@@ -107,7 +107,7 @@ def _across(summaries: Sequence[Summary]) -> Iterator[Fault]:
         lower = max(lower, summary.lower)
 
 
-def _nobody(summaries: Sequence[Summary]) -> tuple[list[Fault], int]:
+def _versions_without_writer(summaries: Sequence[Summary]) -> tuple[list[Fault], int]:
     """Return the faults of versions that existed but that no operation can have made."""
     unmade = _unmade(summaries)
     unmade = unmade.take((unmade.latest < NEVER) & (unmade.swap > unmade.latest))

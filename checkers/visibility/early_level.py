@@ -38,7 +38,12 @@ from checkers.proof import Proof
 from checkers.sources import streamed
 from checkers.table_check import TableCheck
 from checkers.visibility.acknowledgements import Acknowledgements, Bound
-from checkers.visibility.reigns import Reign, promising, raised, told_offsets
+from checkers.visibility.metadata_version_intervals import (
+    RaisedLevel,
+    levels_with_visibility,
+    raised_levels,
+    told_offsets,
+)
 
 ENTRY: Final = CatalogueEntry.of(
     __doc__,
@@ -60,12 +65,16 @@ def early_offers(tables: Tables, seen: MetadataView) -> Judged:
     if offers and seen.log.doubt:
         yield from doubtful(NAME, seen.log.doubt)
         return
-    reigns = promising(raised(seen.log.records), told_offsets(tape)) if offers else ()
+    levels = (
+        levels_with_visibility(raised_levels(seen.log.records), told_offsets(tape))
+        if offers
+        else ()
+    )
     found: dict[str, list[Proof | None]] = {rpc.target: [] for rpc in offers}
-    if reigns:
+    if levels:
         acknowledged = Acknowledgements(seen, beats_of(tape))
         for rpc in offers:
-            answers = list(_judged(rpc, reigns, acknowledged))
+            answers = list(_judged(rpc, levels, acknowledged))
             early = next((one for one in answers if one is not None), None)
             found[rpc.target] += [early] if answers else []
     for node in sorted(found):
@@ -73,26 +82,26 @@ def early_offers(tables: Tables, seen: MetadataView) -> Judged:
 
 
 def _judged(
-    rpc: Rpc, reigns: Sequence[Reign], acknowledged: Acknowledgements
+    rpc: Rpc, levels: Sequence[RaisedLevel], acknowledged: Acknowledgements
 ) -> Iterator[Proof | None]:
-    """Judge by the level's first reign: for each unfenced broker a proof if it did not know it."""
+    """Judge by the first raise to the level: a proof for each unfenced broker without it."""
     stated = rpc.answered("metadata_version")
     level = _LOGGED.get(stated, stated)
-    reign = next((one for one in reigns if one.level == level), None)
-    if reign is None or not rpc.ok or rpc.reached_ns is None or rpc.answered_ns is None:
+    raised = next((one for one in levels if one.level == level), None)
+    if raised is None or not rpc.ok or rpc.reached_ns is None or rpc.answered_ns is None:
         return
     for one in acknowledged.unfenced(from_ns=rpc.reached_ns, until_ns=rpc.answered_ns):
-        yield _early(rpc, reign, one) if one.acknowledged < reign.begin_offset else None
+        yield _early(rpc, raised, one) if one.acknowledged < raised.begin_offset else None
 
 
-def _early(rpc: Rpc, reign: Reign, one: Bound) -> Proof:
+def _early(rpc: Rpc, raised: RaisedLevel, one: Bound) -> Proof:
     stated = rpc.answered("metadata_version")
     return Proof.of(
         "{target} offered metadata.version {stated} at {answered} (frame "
         "{answer_frame}), which metadata offset {begin_offset} sets, and broker "
         "{broker_id} (broker epoch {broker_epoch}), unfenced, had acknowledged no "
         "more than {acknowledged}",
-        metadata_offsets={"acknowledged": one.acknowledged, "begin_offset": reign.begin_offset},
+        metadata_offsets={"acknowledged": one.acknowledged, "begin_offset": raised.begin_offset},
         values={"stated": stated, "broker_epoch": one.broker_epoch},
         frames={"frame": rpc.frame, "answer_frame": rpc.answer_frame or rpc.frame},
         times={"answered": rpc.answered_ns or 0},

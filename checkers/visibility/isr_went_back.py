@@ -33,8 +33,8 @@ from checkers.metadata.in_force import UNSURE
 from checkers.metadata.view import MetadataView, doubtful
 from checkers.slices import Split
 from checkers.table_check import TableCheck
+from checkers.visibility.broker_intervals import BrokerIntervals, broker_intervals
 from checkers.visibility.isr_reads import IsrReads, compared, found_backward, isr_reads
-from checkers.visibility.offices import Offices, offices
 
 ENTRY: Final = CatalogueEntry.of(
     __doc__,
@@ -49,12 +49,12 @@ def isr_reads_that_went_back(tables: Tables, seen: MetadataView) -> Judged:
     if seen.log.doubt:
         yield from doubtful(NAME, seen.log.doubt)
         return
-    brokers = offices(seen)
+    brokers = broker_intervals(seen)
     for reads in isr_reads(tables["describes"], seen):
         yield reads.history.key, _judged(reads, brokers)
 
 
-def _judged(reads: IsrReads, brokers: Offices) -> Found:
+def _judged(reads: IsrReads, brokers: BrokerIntervals) -> Found:
     answers = []
     for node in np.unique(reads.node):
         here = np.flatnonzero(reads.node == node)

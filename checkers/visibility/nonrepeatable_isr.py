@@ -33,9 +33,14 @@ from checkers.rows import OPEN_NS
 from checkers.slices import Split
 from checkers.sources import streamed
 from checkers.table_check import TableCheck
+from checkers.visibility.broker_intervals import BrokerIntervals, broker_intervals
 from checkers.visibility.isr_reads import IsrReads, compared, found_backward, isr_reads
-from checkers.visibility.offices import Offices, offices
-from checkers.visibility.reigns import LEVEL, promising, raised, told_offsets
+from checkers.visibility.metadata_version_intervals import (
+    LEVEL,
+    levels_with_visibility,
+    raised_levels,
+    told_offsets,
+)
 
 ENTRY: Final = CatalogueEntry.of(
     __doc__,
@@ -57,7 +62,7 @@ def nonrepeatable_isr_reads(tables: Tables, seen: MetadataView) -> Judged:
         yield from doubtful(NAME, seen.log.doubt)
         return
     spans = list(_spans(seen, told))
-    brokers = offices(seen)
+    brokers = broker_intervals(seen)
     for reads in isr_reads(tables["describes"], seen) if spans else ():
         yield reads.history.key, _judged(reads, brokers, spans)
 
@@ -65,15 +70,15 @@ def nonrepeatable_isr_reads(tables: Tables, seen: MetadataView) -> Judged:
 def _spans(seen: MetadataView, told: Sequence[tuple[int, int]]) -> Iterator[_Span]:
     levels = (one for one in seen.log.records if one.type == LEVEL)
     stamps = {record.metadata_offset: record.timestamp_ms for record in levels}
-    for reign in promising(raised(seen.log.records), told):
+    for raised in levels_with_visibility(raised_levels(seen.log.records), told):
         until_ns = OPEN_NS
-        if reign.end_offset in stamps:
-            until_ns = seen.facts.earliest_ns(stamps[reign.end_offset])
+        if raised.end_offset in stamps:
+            until_ns = seen.facts.earliest_ns(stamps[raised.end_offset])
         # Since when brokers are told that all have acknowledged the record that set the level.
-        yield min(when for when, lowest in told if lowest >= reign.begin_offset), until_ns
+        yield min(when for when, lowest in told if lowest >= raised.begin_offset), until_ns
 
 
-def _judged(reads: IsrReads, brokers: Offices, spans: Sequence[_Span]) -> Found:
+def _judged(reads: IsrReads, brokers: BrokerIntervals, spans: Sequence[_Span]) -> Found:
     answers = [
         compared(
             reads,
@@ -93,7 +98,7 @@ def _held(reads: IsrReads, span: _Span) -> NDArray[np.int64]:
 
 
 def _asking(
-    reads: IsrReads, brokers: Offices, held: NDArray[np.int64], node: str
+    reads: IsrReads, brokers: BrokerIntervals, held: NDArray[np.int64], node: str
 ) -> NDArray[np.int64]:
     """Return the reads among them through this broker while it was unfenced."""
     here: NDArray[np.int64] = held[reads.node[held] == node]

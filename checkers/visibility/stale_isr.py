@@ -34,8 +34,8 @@ from checkers.slices import Split
 from checkers.sources import streamed
 from checkers.spans import Span
 from checkers.table_check import TableCheck
+from checkers.visibility.broker_intervals import BrokerIntervals, broker_intervals
 from checkers.visibility.isr_reads import IsrReads, isr_reads
-from checkers.visibility.offices import Offices, offices
 
 ENTRY: Final = CatalogueEntry.of(
     __doc__,
@@ -53,7 +53,7 @@ def stale_isr_reads(tables: Tables, seen: MetadataView) -> Judged:
     if seen.log.doubt:
         yield from doubtful(NAME, seen.log.doubt)
         return
-    brokers, calm = offices(seen), quiet(tables["faults"], _waits(tables, seen))
+    brokers, calm = broker_intervals(seen), quiet(tables["faults"], _waits(tables, seen))
     for reads in isr_reads(tables["describes"], seen):
         yield reads.history.key, _judged(reads, brokers, calm, seen.facts)
 
@@ -63,7 +63,7 @@ def _waits(tables: Tables, seen: MetadataView) -> Sequence[Span]:
     return long_waits(streamed(tables, "wire")) if told else ()
 
 
-def _judged(reads: IsrReads, brokers: Offices, calm: Quiet, facts: Facts) -> Found:
+def _judged(reads: IsrReads, brokers: BrokerIntervals, calm: Quiet, facts: Facts) -> Found:
     there_ns = _there_ns(reads.history.versions, facts)
     replaced = np.searchsorted(there_ns, reads.call_ns - facts.metadata_age_max_ns, side="left") - 1
     cases = _settled(reads, brokers, calm, facts) & (replaced > 0)
@@ -88,7 +88,9 @@ def _there_ns(versions: list[PartitionVersion], facts: Facts) -> NDArray[np.int6
     return there_ns
 
 
-def _settled(reads: IsrReads, brokers: Offices, calm: Quiet, facts: Facts) -> NDArray[np.bool_]:
+def _settled(
+    reads: IsrReads, brokers: BrokerIntervals, calm: Quiet, facts: Facts
+) -> NDArray[np.bool_]:
     """Return a mask of reads after a long enough time without faults, their broker in office."""
     from_ns = reads.call_ns - facts.metadata_settle_ns
     settled: NDArray[np.bool_] = calm.since_ns(reads.return_ns) <= from_ns

@@ -40,8 +40,8 @@ from checkers.proof import Proof
 from checkers.slices import Split
 from checkers.sources import Source, streamed
 from checkers.table_check import TableCheck
+from checkers.visibility.broker_intervals import BrokerIntervals, broker_intervals
 from checkers.visibility.newer import NONE, first_known_above
-from checkers.visibility.offices import Offices, offices
 
 ENTRY: Final = CatalogueEntry.of(
     __doc__,
@@ -86,7 +86,7 @@ def wrong_topic_ids(tables: Tables, seen: MetadataView) -> Judged:
     shown = _shown(streamed(tables, "describes"), nameless, until_ns=seen.known_until_ns)
     wanted = {place for place, rows in shown.items() if _is_suspect(place[0], rows, made, seen)}
     suspects = _reads(streamed(tables, "describes"), wanted, until_ns=seen.known_until_ns)
-    brokers = offices(seen)
+    brokers = broker_intervals(seen)
     for (topic, partition), rows in sorted(shown.items()):
         reads = suspects.get((topic, partition), ())
         proofs = [*_strange(topic, reads, made, seen), *_back(topic, reads, made, brokers)]
@@ -210,7 +210,7 @@ def _strange(
 
 
 def _back(
-    topic: str, reads: Sequence[_Row], made: Mapping[str, _Made], brokers: Offices
+    topic: str, reads: Sequence[_Row], made: Mapping[str, _Made], brokers: BrokerIntervals
 ) -> Iterator[Proof]:
     """Yield the reads that lack a newer id, which the same incarnation had shown before."""
     mine = [

@@ -29,9 +29,9 @@ from clusters.kafka.admin_requests import (
     elect_preferred,
     reassign,
 )
+from clusters.kafka.api_versions import NEWEST, ApiVersions, leader_epoch_of
 from clusters.kafka.connection import NoAnswerError, NodeConnection
 from clusters.kafka.observation import ask_metadata
-from clusters.kafka.spoken import NEWEST, Spoken, leader_epoch_of
 from clusters.port import NodeName
 from clusters.protocol.talking import Address
 from clusters.topic_spec import TopicSpec
@@ -85,9 +85,9 @@ class KafkaAdmin:
     """
 
     def __init__(
-        self, *, leader: Nodes, brokers: Nodes, nodes: Nodes, spoken: Spoken = NEWEST
+        self, *, leader: Nodes, brokers: Nodes, nodes: Nodes, api_versions: ApiVersions = NEWEST
     ) -> None:
-        self._spoken = spoken
+        self._spoken = api_versions
         self._leader = leader
         self._brokers = brokers
         self._nodes = nodes
@@ -98,7 +98,7 @@ class KafkaAdmin:
         Raises HarnessError with Kafka's words if it is refused or not granted in time.
         """
         attempt_s = min(within_s, _ATTEMPT_S_MAX)
-        write = create_topic(topic, timeout_s=attempt_s, spoken=self._spoken)
+        write = create_topic(topic, timeout_s=attempt_s, api_versions=self._spoken)
         what = f"create topic {topic.name}"
         deadline = time.monotonic() + within_s
         # After an attempt without a clear answer, an existing topic may well be ours.
@@ -115,7 +115,7 @@ class KafkaAdmin:
         """
         attempt_s = min(within_s, _ATTEMPT_S_MAX)
         asked, _ = self.insist(
-            delete_topic(name, timeout_s=attempt_s, spoken=self._spoken),
+            delete_topic(name, timeout_s=attempt_s, api_versions=self._spoken),
             what=f"delete topic {name}",
             via=via,
             deadline=time.monotonic() + within_s,
@@ -244,7 +244,7 @@ class KafkaAdmin:
         """The partition in the latest leader epoch, and of those by most brokers; HarnessError."""
         topic, partition = _parts(key)
         while True:
-            answers = ask_metadata(self._brokers(), timeout_s=_LOOK_S, spoken=self._spoken)
+            answers = ask_metadata(self._brokers(), timeout_s=_LOOK_S, api_versions=self._spoken)
             shown = [
                 _seen(part)
                 for answer in answers.values()

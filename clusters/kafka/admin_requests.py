@@ -35,8 +35,8 @@ from kio.schema.incremental_alter_configs.v1.response import IncrementalAlterCon
 from kio.schema.types import BrokerId, TopicName
 from kio.static.primitive import i8, i16, i32, i32Timedelta
 
+from clusters.kafka.api_versions import NEWEST, ApiVersions
 from clusters.kafka.connection import NoAnswerError, NodeConnection
-from clusters.kafka.spoken import NEWEST, Spoken
 from clusters.topic_spec import TopicSpec
 from history.errors import (
     ATTEMPTS_UNBOUNDED,
@@ -99,10 +99,12 @@ def ask_broker(connection: NodeConnection, write: Write, *, timeout_s: float) ->
     return answer
 
 
-def create_topic(topic: TopicSpec, *, timeout_s: float, spoken: Spoken = NEWEST) -> Write:
+def create_topic(
+    topic: TopicSpec, *, timeout_s: float, api_versions: ApiVersions = NEWEST
+) -> Write:
     """Create a topic, by counts or by its assignment of broker ids."""
-    request = spoken.creation.CreateTopicsRequest(
-        topics=(creatable(topic, spoken.creation),), timeout=_timeout(timeout_s)
+    request = api_versions.creation.CreateTopicsRequest(
+        topics=(creatable(topic, api_versions.creation),), timeout=_timeout(timeout_s)
     )
 
     def answered(response: Any) -> Answered:
@@ -111,7 +113,7 @@ def create_topic(topic: TopicSpec, *, timeout_s: float, spoken: Spoken = NEWEST)
         text = topic_id_text(topic_id) if topic_id else None
         return answer_of(result.error_code, result.error_message, topic_id=text)
 
-    response_type = spoken.created.CreateTopicsResponse
+    response_type = api_versions.created.CreateTopicsResponse
     return Write(request=request, response_type=response_type, answered=answered)
 
 
@@ -135,7 +137,7 @@ def create_partitions(topic: str, count: int, *, timeout_s: float) -> Write:
     return Write(request=request, response_type=CreatePartitionsResponse, answered=answered)
 
 
-def delete_topic(name: str, *, timeout_s: float, spoken: Spoken = NEWEST) -> Write:
+def delete_topic(name: str, *, timeout_s: float, api_versions: ApiVersions = NEWEST) -> Write:
     """Delete whatever topic has this name."""
 
     def answered(response: Any) -> Answered:
@@ -143,8 +145,8 @@ def delete_topic(name: str, *, timeout_s: float, spoken: Spoken = NEWEST) -> Wri
         return answer_of(result.error_code, getattr(result, "error_message", None))
 
     return Write(
-        request=spoken.asking_deletion(name, timeout=_timeout(timeout_s)),
-        response_type=spoken.deleted,
+        request=api_versions.deletion_request(name, timeout=_timeout(timeout_s)),
+        response_type=api_versions.deleted,
         answered=answered,
     )
 

@@ -192,7 +192,7 @@ def hosts_file(source: KafkaNode, *, nodes: tuple[KafkaNode, ...], route: Route 
 def links_between(
     nodes: tuple[KafkaNode, ...], *, dial_brokers: Sequence[Role] = (Role.BROKER,)
 ) -> tuple[LinkEnd, ...]:
-    """Return who dials whom, on which port: nodes the controllers, some the brokers, clients.
+    """Return the links by port: nodes to controllers, `dial_brokers` and clients to brokers.
 
     A broker that is a controller, too, dials itself as one; none dials itself as a broker.
     """

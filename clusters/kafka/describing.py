@@ -26,8 +26,8 @@ from kio.schema.types import TopicName
 from kio.static.primitive import i8, i32, i32Timedelta
 
 from clusters.kafka.admin_requests import error_name, topic_id_text
+from clusters.kafka.api_versions import NEWEST, ApiVersions
 from clusters.kafka.connection import NoAnswerError, NodeConnection
-from clusters.kafka.spoken import NEWEST, Spoken
 from clusters.port import NodeName
 from clusters.protocol.talking import Address
 from history.counter import COUNTER_SETTING, counter_of
@@ -77,11 +77,13 @@ def ask_topics(
     names: Sequence[str],
     *,
     timeout_s: float,
-    spoken: Spoken = NEWEST,
+    api_versions: ApiVersions = NEWEST,
 ) -> tuple[Item, ...]:
     """The metadata of these topics as a node shows it; NoAnswerError."""
-    request = spoken.asking_metadata(names)
-    return tuple(metadata_items(connection.ask(request, spoken.metadata, timeout_s=timeout_s)))
+    request = api_versions.metadata_request(names)
+    return tuple(
+        metadata_items(connection.ask(request, api_versions.metadata, timeout_s=timeout_s))
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,10 +97,12 @@ class Overview:
 
 
 def ask_overview(
-    connection: NodeConnection, *, timeout_s: float, spoken: Spoken = NEWEST
+    connection: NodeConnection, *, timeout_s: float, api_versions: ApiVersions = NEWEST
 ) -> Overview:
     """The topics and the controller by a node; NoAnswerError."""
-    response = connection.ask(spoken.asking_metadata(None), spoken.metadata, timeout_s=timeout_s)
+    response = connection.ask(
+        api_versions.metadata_request(None), api_versions.metadata, timeout_s=timeout_s
+    )
     controllers = (one for one in response.brokers if one.node_id == response.controller_id)
     return Overview(
         topics=tuple(str(topic.name) for topic in response.topics),

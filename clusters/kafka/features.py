@@ -20,7 +20,7 @@ from kio.schema.update_features.v1.response import UpdateFeaturesResponse
 from kio.static.primitive import i8, i16, i32Timedelta
 
 from clusters.kafka.admin_requests import Answered, Write, answer_of
-from clusters.kafka.asking import ask
+from clusters.kafka.multi_node_requests import ask
 from clusters.port import NodeName
 from clusters.protocol.metadata_records import Definitions
 from clusters.protocol.record_batches import scan_batches

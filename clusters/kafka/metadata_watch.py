@@ -18,11 +18,11 @@ from kio.schema.errors import ErrorCode
 from kio.schema.types import TopicName
 from kio.static.primitive import i32
 
-from clusters.kafka.asking import ask
+from clusters.kafka.api_versions import NEWEST, ApiVersions
 from clusters.kafka.connection import NoAnswerError, NodeConnection
 from clusters.kafka.describing import DescribeRecorder, Item, ask_topics
+from clusters.kafka.multi_node_requests import ask
 from clusters.kafka.settings_watch import SettingsWatch
-from clusters.kafka.spoken import NEWEST, Spoken
 from clusters.port import NodeName
 from clusters.protocol.talking import Address
 from history.clock import Clock
@@ -69,7 +69,7 @@ class MetadataWatch:
         brokers: Mapping[NodeName, Address],
         controllers: Nodes | None = None,
         node_of: Callable[[int], NodeName] = _nowhere,
-        spoken: Spoken = NEWEST,
+        api_versions: ApiVersions = NEWEST,
         with_settings: bool = False,
     ) -> None:
         self._clock = clock
@@ -77,7 +77,7 @@ class MetadataWatch:
         self._brokers = dict(brokers)
         self._controllers = controllers or dict
         self._node_of = node_of
-        self._spoken = spoken
+        self._spoken = api_versions
         self._reads = ReadJournal(raw, clock, writer="observer")
         self._offsets = RowJournal(raw, "metadata_offsets")
         self._claims = RowJournal(raw, "quorum_claims")
@@ -138,8 +138,8 @@ class MetadataWatch:
 
     def _shown(self, connection: NodeConnection) -> tuple[Item, ...] | None:
         try:
-            topics, spoken = self._topics, self._spoken
-            return ask_topics(connection, topics, timeout_s=_TIMEOUT_S, spoken=spoken)
+            topics, api_versions = self._topics, self._spoken
+            return ask_topics(connection, topics, timeout_s=_TIMEOUT_S, api_versions=api_versions)
         except NoAnswerError:
             return None  # it is down: others see to that
 

@@ -22,8 +22,8 @@ from kio.schema.types import TopicName
 from kio.static.primitive import i32
 
 from clusters.kafka.admin_requests import topic_id_text
-from clusters.kafka.asking import ask
-from clusters.kafka.spoken import NEWEST, Spoken, leader_epoch_of
+from clusters.kafka.api_versions import NEWEST, ApiVersions, leader_epoch_of
+from clusters.kafka.multi_node_requests import ask
 from clusters.kafka_port import ClusterView, PartitionView
 from clusters.port import NodeName
 from clusters.protocol.talking import Address
@@ -47,10 +47,10 @@ def ask_metadata(
     *,
     timeout_s: float = OBSERVATION_TIMEOUT_S,
     grace_s: float | None = _GRACE_S,
-    spoken: Spoken = NEWEST,
+    api_versions: ApiVersions = NEWEST,
 ) -> dict[NodeName, MetadataResponse]:
     """The metadata as each broker that answers knows it."""
-    request, response = spoken.asking_metadata(None), spoken.metadata
+    request, response = api_versions.metadata_request(None), api_versions.metadata
     return ask(brokers, request, response, timeout_s=timeout_s, grace_s=grace_s)
 
 

@@ -14,7 +14,7 @@ from clusters.abilities import LinkEnd
 from clusters.hosts.place import DATA, LOOPBACK, Site
 from clusters.hosts.ports import ReservedPorts
 from clusters.kafka.admin import KafkaAdmin
-from clusters.kafka.asking import is_answered
+from clusters.kafka.api_versions import NEWEST, ApiVersions
 from clusters.kafka.configuration import (
     HOSTS,
     PROPERTIES,
@@ -25,9 +25,9 @@ from clusters.kafka.configuration import (
     nodes_of,
     refuse_reserved,
 )
+from clusters.kafka.multi_node_requests import is_answered
 from clusters.kafka.observation import ask_metadata, view_of
 from clusters.kafka.readiness import await_brokers
-from clusters.kafka.spoken import NEWEST, Spoken
 from clusters.kafka.topics import create_topics
 from clusters.kafka_port import (
     BrokersSpec,
@@ -66,11 +66,11 @@ class BrokerProcesses(ProcessCluster):
         site: Site,
         software: Callable[[tuple[KafkaNode, ...]], Mapping[NodeName, Software]],
         is_answered: IsAnswered = is_answered,
-        spoken: Spoken = NEWEST,
+        api_versions: ApiVersions = NEWEST,
         before: Callable[[Iterator[int]], Mapping[NodeName, ProcessNode]] = lambda _ports: {},
     ) -> None:
         self._spec = spec
-        self._spoken = spoken
+        self._spoken = api_versions
         self._setting_changes = SettingChanges()
         # A proxy that listens for a link uses the very port of the target.
         ports = ReservedPorts(LOOPBACK)
@@ -101,7 +101,7 @@ class BrokerProcesses(ProcessCluster):
             leader=self._leader,
             brokers=lambda: self._running(Role.BROKER),
             nodes=lambda: {name: self._address(name) for name in self._nodes},
-            spoken=spoken,
+            api_versions=api_versions,
         )
 
     @abstractmethod
@@ -167,12 +167,12 @@ class BrokerProcesses(ProcessCluster):
             topics,
             leader=self._leader,
             brokers=lambda: self._running(Role.BROKER),
-            spoken=self._spoken,
+            api_versions=self._spoken,
         )
 
     def view_by(self, broker: NodeName) -> ClusterView | None:
         """The metadata as this broker shows it, current or not; None if it does not answer."""
-        answers = ask_metadata({broker: self._address(broker)}, spoken=self._spoken)
+        answers = ask_metadata({broker: self._address(broker)}, api_versions=self._spoken)
         if not answers:
             return None
         by_id = {self.broker_id(broker): answers[broker]}
@@ -255,7 +255,7 @@ class BrokerProcesses(ProcessCluster):
         assert role == Role.BROKER, role
         ids = {name: self.broker_id(name) for name in members}
         addresses = {name: self._address(name) for name in members}
-        await_brokers(self._nodes, addresses, ids=ids, spoken=self._spoken)
+        await_brokers(self._nodes, addresses, ids=ids, api_versions=self._spoken)
 
     def _leader(self) -> dict[NodeName, Address]:
         leader = self.leader_now()

@@ -27,7 +27,7 @@ from kio.schema.types import TopicName
 from kio.static.primitive import i32, i32Timedelta, u16
 
 from clusters.kafka.admin_requests import Answered, Write, answer_of
-from clusters.kafka.asking import ask
+from clusters.kafka.multi_node_requests import ask
 from clusters.port import NodeName
 from clusters.protocol.talking import Address
 

@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from clusters.hosts.place import LOG
+from clusters.kafka.api_versions import NEWEST, ApiVersions
 from clusters.kafka.observation import ask_metadata, quorum_high_watermark, view_of
-from clusters.kafka.spoken import NEWEST, Spoken
 from clusters.kafka_port import Role, role_of
 from clusters.port import NodeName
 from clusters.processes.node import ProcessNode
@@ -48,7 +48,7 @@ def await_brokers(
     brokers: Mapping[NodeName, Address],
     *,
     ids: Mapping[NodeName, int],
-    spoken: Spoken = NEWEST,
+    api_versions: ApiVersions = NEWEST,
 ) -> None:
     """Wait until each of these brokers shows all of them unfenced, by these ids.
 
@@ -57,7 +57,7 @@ def await_brokers(
     deadline = time.monotonic() + _START_TIMEOUT_S
     wanted = frozenset(ids[name] for name in brokers)
     while True:
-        answers = ask_metadata(brokers, spoken=spoken)
+        answers = ask_metadata(brokers, api_versions=api_versions)
         seen = {name: view_of(answer, time_ns=0).brokers for name, answer in answers.items()}
         if all(seen.get(name) == wanted for name in brokers):
             return

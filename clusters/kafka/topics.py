@@ -16,9 +16,9 @@ from kio.schema.metadata.v12.response import MetadataResponse
 from kio.static.primitive import i32Timedelta
 
 from clusters.kafka.admin_requests import creatable
-from clusters.kafka.asking import ask
+from clusters.kafka.api_versions import NEWEST, ApiVersions
+from clusters.kafka.multi_node_requests import ask
 from clusters.kafka.observation import ask_metadata, view_of
-from clusters.kafka.spoken import NEWEST, Spoken
 from clusters.port import NodeName
 from clusters.protocol.talking import Address
 from clusters.topic_spec import TopicSpec
@@ -59,7 +59,11 @@ Leader = Callable[[], Mapping[NodeName, Address]]
 
 
 def create_topics(
-    topics: Sequence[TopicSpec], *, leader: Leader, brokers: Brokers, spoken: Spoken = NEWEST
+    topics: Sequence[TopicSpec],
+    *,
+    leader: Leader,
+    brokers: Brokers,
+    api_versions: ApiVersions = NEWEST,
 ) -> None:
     """Create topics, and return when every unfenced broker shows a leader for each partition.
 
@@ -67,12 +71,12 @@ def create_topics(
     not seen everywhere within 30 s.
     """
     deadline = time.monotonic() + _CREATION_TIMEOUT_S
-    _create(topics, leader=leader, deadline=deadline, spoken=spoken)
-    _await_leaders(topics, brokers=brokers, deadline=deadline, spoken=spoken)
+    _create(topics, leader=leader, deadline=deadline, api_versions=api_versions)
+    _await_leaders(topics, brokers=brokers, deadline=deadline, api_versions=api_versions)
 
 
 def _create(
-    topics: Sequence[TopicSpec], *, leader: Leader, deadline: float, spoken: Spoken
+    topics: Sequence[TopicSpec], *, leader: Leader, deadline: float, api_versions: ApiVersions
 ) -> None:
     missing = {topic.name: topic for topic in topics}
     attempted = False
@@ -80,7 +84,7 @@ def _create(
     while missing:
         if time.monotonic() > deadline:
             raise HarnessError(f"topics {', '.join(missing)} could not be created: {problem}")
-        for result in _attempt(missing.values(), leader=leader(), spoken=spoken):
+        for result in _attempt(missing.values(), leader=leader(), api_versions=api_versions):
             # After an attempt without an answer, an existing topic may well be ours.
             if _is_created(result, attempted=attempted):
                 del missing[str(result.name)]
@@ -92,13 +96,13 @@ def _create(
 
 
 def _attempt(
-    topics: Iterable[TopicSpec], *, leader: Mapping[NodeName, Address], spoken: Spoken
+    topics: Iterable[TopicSpec], *, leader: Mapping[NodeName, Address], api_versions: ApiVersions
 ) -> tuple[CreatableTopicResult, ...]:
-    request = spoken.creation.CreateTopicsRequest(
-        topics=tuple(creatable(topic, spoken.creation) for topic in topics),
+    request = api_versions.creation.CreateTopicsRequest(
+        topics=tuple(creatable(topic, api_versions.creation) for topic in topics),
         timeout=i32Timedelta.parse(timedelta(seconds=_REQUEST_TIMEOUT_S)),
     )
-    response = spoken.created.CreateTopicsResponse
+    response = api_versions.created.CreateTopicsResponse
     answers = ask(leader, request, response, timeout_s=_REQUEST_TIMEOUT_S)
     return tuple(result for answer in answers.values() for result in answer.topics)
 
@@ -114,11 +118,11 @@ def _is_created(result: CreatableTopicResult, *, attempted: bool) -> bool:
 
 
 def _await_leaders(
-    topics: Sequence[TopicSpec], *, brokers: Brokers, deadline: float, spoken: Spoken
+    topics: Sequence[TopicSpec], *, brokers: Brokers, deadline: float, api_versions: ApiVersions
 ) -> None:
     wanted = {key for topic in topics for key in topic.keys}
     while True:
-        answers = ask_metadata(brokers(), spoken=spoken)
+        answers = ask_metadata(brokers(), api_versions=api_versions)
         lacking = {name: wanted - _led(answer) for name, answer in answers.items()}
         if answers and not any(lacking.values()):
             return
@@ -126,7 +130,7 @@ def _await_leaders(
             where = "; ".join(
                 f"{name} lacks {', '.join(sorted(keys))}" for name, keys in lacking.items() if keys
             )
-            raise HarnessError(f"no leader seen: {where or 'no broker answered'}")
+            raise HarnessError(f"topics without a leader: {where or 'no broker answered'}")
         time.sleep(_POLL_S)
 
 

@@ -20,13 +20,13 @@ from typing import Any, Final
 
 from clusters.abilities import LinkEnd
 from clusters.hosts.place import KEPT, Site
-from clusters.kafka.asking import is_answered
+from clusters.kafka.api_versions import api_versions_of
 from clusters.kafka.configuration import KafkaNode
 from clusters.kafka.metadata_watch import MetadataWatch
+from clusters.kafka.multi_node_requests import is_answered
 from clusters.kafka.observation import ask_metadata, view_of
 from clusters.kafka.processes import BrokerProcesses
 from clusters.kafka.software import KafkaFiles
-from clusters.kafka.spoken import spoken_by
 from clusters.kafka_port import ClusterView, PartitionView, Role, role_of
 from clusters.kafka_zookeeper.configuration import session_timeout_ms
 from clusters.kafka_zookeeper.identities import Identities, node_with
@@ -37,8 +37,8 @@ from clusters.port import NodeName
 from clusters.processes.node import ProcessNode, Software
 from clusters.protocol.talking import Address
 from clusters.witness.witness import WitnessReport, write_replicas
-from clusters.zookeeper.asking import is_answered_on
 from clusters.zookeeper.ensemble import Ensemble
+from clusters.zookeeper.four_letter_words import is_answered_on
 from clusters.zookeeper.prepared import ZooKeeperPrepared
 from clusters.zookeeper.stored.tables import write_server_disks
 from clusters.zookeeper.watch import EnsembleWatch
@@ -105,7 +105,7 @@ class BrokersOnZooKeeper(BrokerProcesses):
             site=site,
             software=self._equip,
             is_answered=self._answers_on,
-            spoken=spoken_by(version),
+            api_versions=api_versions_of(version),
             before=ensemble,
         )
         self._identities = Identities(spec.view_ids)
@@ -179,7 +179,7 @@ class BrokersOnZooKeeper(BrokerProcesses):
         nodes = {broker: self._node_with(ends) for broker, ends in found.endpoints.items()}
         known = {broker: node for broker, node in nodes.items() if node is not None}
         self._identities.saw(known, found.broker_epochs)
-        answers = ask_metadata(self._running(Role.BROKER), spoken=self._spoken)
+        answers = ask_metadata(self._running(Role.BROKER), api_versions=self._spoken)
         own = {self.broker_id(name): view_of(one, time_ns=0) for name, one in answers.items()}
         return KafkaZooKeeperView(
             kafka=ClusterView(
@@ -221,7 +221,7 @@ class BrokersOnZooKeeper(BrokerProcesses):
             brokers={name: self._address(name) for name in self._names(Role.BROKER)},
             controllers=(lambda: self._running(Role.CONTROLLER)) if has_controllers else None,
             node_of=self.node_of,
-            spoken=self._spoken,
+            api_versions=self._spoken,
         )
         servers = EnsembleWatch(
             raw, clock=self._clock, running=lambda: self._running(Role.ZOOKEEPER)

@@ -85,7 +85,7 @@ class Hardships:
             node.group = make_group(name, ledger=self._ledger)
 
     def _note_asking(self, pid: int) -> None:
-        """A JVM that was asked for its clock has a socket, which outlives it if it is killed."""
+        """Remember the attach socket of a JVM: it must be deleted if the JVM is killed."""
         if pid in self._asked or self._ledger is None:
             return
         self._asked.add(pid)

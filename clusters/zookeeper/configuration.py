@@ -89,7 +89,7 @@ def server_names(
 def links_between(
     servers: tuple[EnsembleServer, ...], *, clients: Sequence[NodeName] = (CLIENTS,)
 ) -> tuple[LinkEnd, ...]:
-    """Return who dials whom: servers each other, for elections and to follow; clients all."""
+    """Return the links: each server to every other one (election, following), clients to each."""
     between = [
         LinkEnd(
             source=source.name,

@@ -22,8 +22,8 @@ from clusters.provision.cache import Progress
 from clusters.provision.class_archives import TRAINING_OPTION, Training, archives_of
 from clusters.provision.java import find_java
 from clusters.system import Wanted
-from clusters.zookeeper.asking import is_answered_on
 from clusters.zookeeper.ensemble import Ensemble
+from clusters.zookeeper.four_letter_words import is_answered_on
 from clusters.zookeeper.prepared import ZooKeeperPrepared
 from clusters.zookeeper.releases import fetch_release
 from clusters.zookeeper.software import HEAP

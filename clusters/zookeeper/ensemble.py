@@ -12,7 +12,6 @@ from clusters.port import NodeName
 from clusters.processes.node import ProcessNode
 from clusters.processes.properties import properties_file
 from clusters.protocol.talking import Address
-from clusters.zookeeper.asking import ask_servers
 from clusters.zookeeper.configuration import (
     CONFIGURATION,
     HOSTS,
@@ -22,6 +21,7 @@ from clusters.zookeeper.configuration import (
     links_between,
     server_names,
 )
+from clusters.zookeeper.four_letter_words import ask_servers
 from clusters.zookeeper.prepared import ZooKeeperPrepared
 from clusters.zookeeper.software import ZooKeeperSoftware
 from clusters.zookeeper.system import SERVER, ZooKeeperSpec

@@ -7,7 +7,7 @@ from typing import Final, Self
 
 from clusters.port import NodeName
 from clusters.protocol.talking import Address
-from clusters.zookeeper.asking import ask_servers
+from clusters.zookeeper.four_letter_words import ask_servers
 from history.clock import Clock
 from history.failure import HarnessError
 from history.journal import RowJournal

@@ -140,11 +140,12 @@ def export_history(run: str, file: str, notation: str, events: bool, results: Pa
 @as_json
 def generate(seed: int | None, *, results: Path, as_json: bool, **flags: Any) -> int:
     """Make up a history, right or with anomalies planted, to see a checker pass and fire."""
-    from harness.histories.made import Making, made
+    from harness.histories.synthetic import SyntheticHistory, synthetic_run
 
     chosen = new_seed() if seed is None else seed
-    run = made(
-        Making(seed=chosen, command=_generate_command(chosen, flags), **flags), results=results
+    run = synthetic_run(
+        SyntheticHistory(seed=chosen, command=_generate_command(chosen, flags), **flags),
+        results=results,
     )
     if as_json:
         emit_json({"run": run.root, "seed": chosen})

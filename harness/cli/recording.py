@@ -18,7 +18,7 @@ from harness.cli.tables import console, table_of
 from harness.machine import machine_facts
 from harness.progress import terminal_progress
 from harness.run.spark_start import SparkStart
-from harness.scenario.laid_over import key_of_release
+from harness.scenario.on_other_system import key_of_release
 from harness.scenario.scenario import Scenario, load_scenario
 from harness.scenario.sources import library
 from harness.series.bounds import untried_bounds

@@ -21,7 +21,7 @@ from harness.run.outcome import RunOutcome
 from harness.run.plan import planned as planned_run
 from harness.scenario.expectation import tried_releases
 from harness.scenario.flags import flag_overrides
-from harness.scenario.laid_over import key_of_release
+from harness.scenario.on_other_system import key_of_release
 from harness.scenario.options import RunOptions
 from harness.scenario.scenario import Scenario, load_scenario
 from harness.scenario.sources import find_scenario

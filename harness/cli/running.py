@@ -32,7 +32,7 @@ _STARTING = (Storm.CHAOS, Storm.MIX, Storm.PLAY)
 """The storms all of whose starts may be those of misfits: in others only some are, or none."""
 _START = "start"
 _TAKE_DOWN = tuple(
-    verb.word for verb in VERBS.values() if verb.deed is not None and verb.deed.takes_down
+    verb.word for verb in VERBS.values() if verb.action is not None and verb.action.takes_down
 )
 _OF_SUBJECT = ("system", "kafka", "release")
 """The flags that say on what a scenario runs, and no variant of it."""

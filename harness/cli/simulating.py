@@ -18,7 +18,7 @@ from harness.prepare.reference import rules_of, rules_without
 from harness.progress import Progress, terminal_progress
 from harness.scenario.composed import chosen_texts
 from harness.scenario.flags import flag_overrides
-from harness.scenario.laid_over import SYSTEM_KEY
+from harness.scenario.on_other_system import SYSTEM_KEY
 from harness.scenario.scenario import load_scenario
 from harness.scenario.sources import find_scenario
 from harness.trials.generations import GENERATIONS, KRAFT, Generation

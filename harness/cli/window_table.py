@@ -25,7 +25,7 @@ _GAP: Final = 2
 
 
 def say_windows(grid: WindowGrid, out: Console, *, of: str = "") -> None:
-    """Print the grid: a row a strike, a column a kind of window; blank where it never took effect.
+    """Print one row per strike, one column per kind of window; empty where no strike took effect.
 
     Columns that do not fit beside each other go on in a table below. Nothing is said of runs whose
     faults have no windows.

@@ -30,8 +30,8 @@ from clusters.provision.cache import cache_dir
 from clusters.provision.java import find_java
 from harness.prepare.inventory_file import load_inventory
 from history.failure import HarnessError
-from nemesis.verbs.registry import EPISODES, kinds_taking
-from nemesis.verbs.takes import Takes
+from nemesis.verbs.prerequisite import Prerequisite
+from nemesis.verbs.registry import EPISODES, kinds_with_prerequisite
 
 _MEMORY_BYTES_MIN = 4 << 30
 """The memory for four JVMs of 300 MB, Spark's of 1 GB, and clients."""
@@ -39,13 +39,15 @@ _DISK_BYTES_MIN = 2 << 30
 _NO_NETEM: Final = "not needed: the proxy delays, drops, duplicates and reorders, frame by frame"
 
 
-def _taking(takes: Takes) -> tuple[str, ...]:
+def _faults_with(prerequisite: Prerequisite) -> tuple[str, ...]:
     """Return the kinds of fault that take this, in the order of their names."""
-    return tuple(sorted(kinds_taking(takes)))
+    return tuple(sorted(kinds_with_prerequisite(prerequisite)))
 
 
-_OF_POWER = _taking(Takes.DISKS)
-_OF_PROCESSES = tuple(kind for kind in EPISODES if not any(kind in _taking(one) for one in Takes))
+_OF_POWER = _faults_with(Prerequisite.DISKS)
+_OF_PROCESSES = tuple(
+    kind for kind in EPISODES if not any(kind in _faults_with(one) for one in Prerequisite)
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,7 +175,7 @@ def _simulator() -> DoctorFinding:
 def _link_addresses() -> DoctorFinding:
     """Check that links can have addresses: Linux has all of 127.0.0.0/8, a sandbox may not."""
     address = local_link_address(0, 1)
-    faults = _taking(Takes.PROXY)
+    faults = _faults_with(Prerequisite.PROXY)
     try:
         with socket.socket() as listener:
             listener.bind((address, 0))
@@ -205,7 +207,7 @@ def _own_disks() -> DoctorFinding:
         found=why or "one was made, lost its power and came back",
         way_out="" if why is None else "fill_disk, stall_disk and the like take them",
         needed=False,
-        faults=_taking(Takes.DISK_IMAGES),
+        faults=_faults_with(Prerequisite.DISK_IMAGES),
     )
 
 
@@ -233,7 +235,7 @@ def _clocks() -> DoctorFinding:
         "wrong clocks",
         lambda: f"a process told the time {-clock_trial():,.0f} s behind believed it",
         way_out="skew is out of reach on this kind of machine",
-        faults=_taking(Takes.CLOCKS),
+        faults=_faults_with(Prerequisite.CLOCKS),
     )
 
 
@@ -244,7 +246,7 @@ def _groups() -> DoctorFinding:
             f"{name} (v{one.version}) in {one.directory}" for name, one in parents().items()
         ),
         way_out="throttle and squeeze take them",
-        faults=_taking(Takes.GROUPS),
+        faults=_faults_with(Prerequisite.GROUPS),
     )
 
 

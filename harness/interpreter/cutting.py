@@ -168,7 +168,7 @@ class _Probed:
 
 
 def _pairs(links: Collection[Link] | Collection[LinkEnd]) -> list[Flow]:
-    """Return who dials whom, once each, on however many ports."""
+    """Return the links as (source, target), each pair once, whatever its ports."""
     return list(dict.fromkeys((link.source, link.target) for link in links))
 
 

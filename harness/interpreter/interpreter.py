@@ -37,7 +37,7 @@ from harness.interpreter.books import Played, Unwritten
 from harness.interpreter.client_faults import ClientFaults
 from harness.interpreter.network import Network
 from harness.interpreter.observer import Looks, looked_up, missing_in, whole_nodes
-from harness.interpreter.performer import Performer, deed_of
+from harness.interpreter.performer import Performer, action_of
 from harness.interpreter.policy import Policy
 from harness.interpreter.shortfalls import Shortfalls
 from harness.interpreter.window_book import WindowBook
@@ -226,7 +226,7 @@ class Interpreter:
         nodes: Sequence[NodeName] = ()
         with suppress(*self.policy.left):
             nodes = self._once_held(lambda scene: resolve(step.target, scene, self.draw))
-        if deed_of(verb_of(step)).parts is not None:
+        if action_of(verb_of(step)).parts is not None:
             return self._in_turn(step, nodes)
         self._do(step, nodes)
         return True
@@ -243,13 +243,13 @@ class Interpreter:
             self.tick()
 
     def _do(self, step: OnNodes, nodes: Sequence[NodeName]) -> None:
-        deed = deed_of(verb_of(step))
-        bounded = deed.draws(self.policy.bounded(step), self.draw)
+        action = action_of(verb_of(step))
+        bounded = action.draws(self.policy.bounded(step), self.draw)
         if self.policy.demands_evidence:
             self.performer.perform(bounded, nodes, now_s=self.now_s())
             return
         for node in nodes:
-            if self.cluster.state(node) in deed.tried_in:
+            if self.cluster.state(node) in action.tried_in:
                 self.performer.perform(bounded, (node,), now_s=self.now_s())
 
     def _in_turn(self, step: OnNodes, nodes: Sequence[NodeName]) -> bool:
@@ -263,7 +263,7 @@ class Interpreter:
 
     def _parts(self, step: OnNodes, node: NodeName) -> Sequence[OnNodes]:
         """The step as one, which has evidence, or as those that can be repeated one by one."""
-        parts = deed_of(verb_of(step)).parts
+        parts = action_of(verb_of(step)).parts
         if self.policy.demands_evidence or parts is None:
             return (step,)
         return parts(replace(step, target=NamedNodes(nodes=(node,))))

@@ -142,7 +142,7 @@ class Network:
         wire = self._require_wire()
         rule = self._rules.get(step.name)
         if rule is None:
-            raise NotNowError(f"there is no rule {step.name} to {step.word}")
+            raise NotNowError(f"cannot {step.word} {step.name}: no such rule is active")
         self._played.note(step, at_s=now_s)
         self.settle()
         if step.discard:

@@ -20,7 +20,7 @@ from nemesis.verbs.pause import Resume
 from nemesis.verbs.registry import VERBS, kind_of, verb_of
 from nemesis.verbs.start import Start
 from nemesis.verbs.step import OnNodes
-from nemesis.verbs.verb import Deed, Healing, Verb
+from nemesis.verbs.verb import Healing, NodeAction, Verb
 
 
 @dataclass(slots=True, kw_only=True)
@@ -63,14 +63,14 @@ class Performer:
         """Do the step to the nodes and see its effect; raise HarnessError if it was not seen."""
         self._played.note(step, target=NamedNodes(nodes=tuple(nodes)), at_s=now_s)
         verb = verb_of(step)
-        deed = deed_of(verb)
+        action = action_of(verb)
         if verb.fault:
             self._break(step, nodes)
-        elif deed.heals is not None:
+        elif action.heals is not None:
             for node in nodes:
                 self._mend(step, node)
         else:
-            deed.do(self._cluster, nodes, step)
+            action.do(self._cluster, nodes, step)
 
     @property
     def open_labels(self) -> tuple[str, ...]:
@@ -132,10 +132,10 @@ class Performer:
         self._ending |= set(nodes)
 
     def _break(self, step: OnNodes, nodes: Sequence[NodeName]) -> None:
-        deed = deed_of(verb_of(step))
+        action = action_of(verb_of(step))
         opened = self._opened(step, nodes)
-        self._journal.effect(opened.index, deed.do(self._cluster, nodes, step))
-        if deed.mends_itself:
+        self._journal.effect(opened.index, action.do(self._cluster, nodes, step))
+        if action.mends_itself:
             self._begin_healing(opened.healed_by, nodes)
 
     def found(self, step: OnNodes, nodes: Sequence[NodeName], evidence: str) -> None:
@@ -164,7 +164,7 @@ class Performer:
                 fault.late.add(node)
                 fault.mended.append(f"{node} ended after it was mended")
                 again = fault.healed_by.step(target=NamedNodes(nodes=(node,)))
-                deed_of(fault.healed_by).do(self._cluster, (node,), again)
+                action_of(fault.healed_by).do(self._cluster, (node,), again)
 
     def _overtake(self, word: str, nodes: Sequence[NodeName]) -> None:
         """End the mended faults of these nodes, whose heals can no longer be seen to work."""
@@ -176,9 +176,9 @@ class Performer:
 
     def _mend(self, step: OnNodes, node: NodeName) -> None:
         verb = verb_of(step)
-        deed = deed_of(verb)
+        action = action_of(verb)
         self._ending.discard(node)
-        shown = deed.do(self._cluster, (node,), step)
+        shown = action.do(self._cluster, (node,), step)
         if (
             self._policy.demands_evidence
             and _healing(verb).of_running_nodes
@@ -219,14 +219,14 @@ class Performer:
         self.open_faults.remove(fault)
 
 
-def deed_of(verb: "Verb[Any]") -> "Deed[Any]":
+def action_of(verb: "Verb[Any]") -> "NodeAction[Any]":
     """The effect on nodes of a verb that is done to them."""
-    assert verb.deed is not None, f"{verb.word} is done to nodes"
-    return verb.deed
+    assert verb.action is not None, f"{verb.word} is done to nodes"
+    return verb.action
 
 
 def _healing(verb: "Verb[Any]") -> Healing:
-    healing = deed_of(verb).heals
+    healing = action_of(verb).heals
     assert healing is not None, f"{verb.word} heals"
     return healing
 

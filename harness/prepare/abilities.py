@@ -119,8 +119,8 @@ def needs(scenario: Scenario, there: There) -> tuple[str, ...]:
     asked = _Asked(there)
     for _ in _asked(scenario, asked):
         pass
-    takes = (str(one.value) for one in scenario.takes)
-    return tuple(sorted({*asked.names, *takes}))
+    prerequisites = (str(one.value) for one in scenario.prerequisites)
+    return tuple(sorted({*asked.names, *prerequisites}))
 
 
 class _Asked:

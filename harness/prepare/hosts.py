@@ -11,7 +11,7 @@ from clusters.hosts.ledger import Ledger
 from clusters.hosts.local_host import LocalHost
 from clusters.hosts.namespaces import NamespaceHost
 from clusters.hosts.place import Host
-from clusters.hosts.ssh.host import Luggage, SshHost
+from clusters.hosts.ssh.host import SshHost, Uploads
 from clusters.hosts.warden import Warden
 from clusters.port import NodeName
 from clusters.provision.cache import Progress
@@ -55,7 +55,7 @@ def host_of(options: RunOptions, needs: Needs, *, warden: Warden, ledger: Ledger
             return SshHost(
                 load_inventory(options.inventory),
                 nodes=needs.nodes,
-                luggage=Luggage(
+                luggage=Uploads(
                     java_home=needs.prepared.java.home,
                     carried=needs.prepared.carried,
                     for_this_processor=options.cluster.of_our_own,

@@ -42,13 +42,13 @@ from harness.scenario.requirement import NO_REQUIRE, is_shortened
 from harness.scenario.scenario import Scenario
 from history.failure import HarnessError, NotHereError, SpecError, UsageError
 from nemesis.targets import Scene
-from nemesis.verbs.registry import kinds_taking
+from nemesis.verbs.prerequisite import Prerequisite
+from nemesis.verbs.registry import kinds_with_prerequisite
 from nemesis.verbs.step import Step
-from nemesis.verbs.takes import Takes
 
 _FREE_BYTES_MIN: Final = 1 << 30
 """A smoke run writes about 200 MB (logs, segments, node data); below this it would not end well."""
-_OF_DISKS: Final = frozenset({Takes.DISKS, Takes.DISK_IMAGES})
+_OF_DISKS: Final = frozenset({Prerequisite.DISKS, Prerequisite.DISK_IMAGES})
 _TICK_S: Final = 0.05
 
 
@@ -235,7 +235,7 @@ def _with_disks(scenario: Scenario, options: RunOptions, say: Callable[[str], No
     if options.cluster.in_virtual_time:
         return scenario
     asked = scenario.cluster.disks
-    if not _OF_DISKS & scenario.takes and asked is Disks.SHARED:
+    if not _OF_DISKS & scenario.prerequisites and asked is Disks.SHARED:
         return scenario
     disks = asked if asked is not Disks.SHARED else _best(scenario, options)
     if disks is Disks.IMAGE and (why := _why_no_images(options)):
@@ -259,8 +259,8 @@ def _with_hardships(scenario: Scenario, options: RunOptions) -> Scenario:
         return scenario
     cluster = replace(
         scenario.cluster,
-        own_clocks=scenario.cluster.own_clocks or Takes.CLOCKS in scenario.takes,
-        own_groups=scenario.cluster.own_groups or Takes.GROUPS in scenario.takes,
+        own_clocks=scenario.cluster.own_clocks or Prerequisite.CLOCKS in scenario.prerequisites,
+        own_groups=scenario.cluster.own_groups or Prerequisite.GROUPS in scenario.prerequisites,
     )
     try:
         if cluster.own_clocks:
@@ -292,7 +292,7 @@ def _best(scenario: Scenario, options: RunOptions) -> Disks:
 
     A real file system decides what is lost, where there can be one.
     """
-    if _why_no_images(options) is None or Takes.DISK_IMAGES in scenario.takes:
+    if _why_no_images(options) is None or Prerequisite.DISK_IMAGES in scenario.prerequisites:
         return Disks.IMAGE
     return Disks.FOLLOWED
 
@@ -304,7 +304,9 @@ def _why_no_images(options: RunOptions) -> str | None:
 
 
 def _refuse_unfollowable(scenario: Scenario) -> None:
-    if troubles := sorted(kinds_taking(Takes.DISK_IMAGES) & set(scenario.asked_faults)):
+    if troubles := sorted(
+        kinds_with_prerequisite(Prerequisite.DISK_IMAGES) & set(scenario.asked_faults)
+    ):
         raise UsageError(f"{scenario.name}: {troubles[0]} needs disks: image, not followed")
     try:
         follow_library()

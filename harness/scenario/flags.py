@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from harness.scenario.composed import PARAMETERS, chosen_values
-from harness.scenario.laid_over import SYSTEM_KEY
+from harness.scenario.on_other_system import SYSTEM_KEY
 from harness.scenario.requirement import NO_REQUIRE
 
 FLAG_PATHS: Final[Mapping[str, tuple[tuple[str, ...], ...]]] = {

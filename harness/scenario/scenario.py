@@ -20,8 +20,8 @@ from clusters.systems import system_of
 from clusters.topic_spec import TopicSpec, keys_of
 from harness.scenario.composed import PARAMETERS, as_value, composed
 from harness.scenario.expectation import Expectation, parse_expectations
-from harness.scenario.laid_over import SYSTEM_KEY, laid_over
 from harness.scenario.mix import parse_mix
+from harness.scenario.on_other_system import SYSTEM_KEY, on_other_system
 from harness.scenario.requirement import (
     NO_REQUIRE,
     Requirement,
@@ -45,12 +45,12 @@ from history.failure import SpecError
 from history.manifest import Promises
 from nemesis.mix_spec import MixSpec
 from nemesis.play import parse_play
-from nemesis.steps import flat, kinds_of_play, takes_of, uses_clients
+from nemesis.steps import flat, kinds_of_play, prerequisites_of, uses_clients
 from nemesis.verbs.members import RemoveNodes
+from nemesis.verbs.prerequisite import Prerequisite
 from nemesis.verbs.reassign import Reassign
 from nemesis.verbs.registry import EPISODES
 from nemesis.verbs.step import Play
-from nemesis.verbs.takes import Takes
 from nemesis.window_kinds import asked_messages, asked_windows
 from nemesis.words import duration_s
 from workloads.registry import kind_of
@@ -135,11 +135,11 @@ class Scenario:
         return max(_AFTER_HEALING_S, *(kind_of(one).settling_s(one) for one in self.workloads))
 
     @property
-    def takes(self) -> frozenset[Takes]:
+    def prerequisites(self) -> frozenset[Prerequisite]:
         """The means that its nodes start with, for its steps and the faults that are drawn."""
         drawn = self.mix.faults if self.mix is not None else ()
         examples = (step for kind in drawn for step in EPISODES[kind].example())
-        return takes_of((*(self.play or ()), *examples))
+        return prerequisites_of((*(self.play or ()), *examples))
 
     @property
     def asked_faults(self) -> tuple[str, ...]:
@@ -207,7 +207,7 @@ def load_scenario(path: Path, overrides: Sequence[tuple[tuple[str, ...], object,
         if key_path[0] == PARAMETERS:
             continue
         if key_path == SYSTEM_KEY:
-            document = laid_over(document, str(value), flag)
+            document = on_other_system(document, str(value), flag)
             continue
         path_here = path_of_records(key_path, document.data)
         laid = without_demands(document.data) if flag == NO_REQUIRE else value
@@ -374,8 +374,8 @@ def _trial(value: object, data: Mapping[str, Any]) -> TrialSpec:
     spec = build(TrialSpec, mapping(value, example="{storm: windows}"))
     for key in _SCHEDULES.values():
         if (key in data) is not (_SCHEDULES.get(spec.storm) == key):
-            there = "has" if key in data else "has no"
-            raise SpecError(("storm",), f"storm {spec.storm}, and the scenario {there} {key}")
+            words = "excludes" if key in data else "needs"
+            raise SpecError(("storm",), f"storm {spec.storm} {words} a `{key}` in the scenario")
     return spec
 
 

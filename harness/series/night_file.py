@@ -23,7 +23,7 @@ from typing import Any, Final
 from clusters.systems import MAKES, SYSTEMS, system_of
 from harness.prepare.releases import default_cluster
 from harness.scenario.flags import flag_overrides
-from harness.scenario.laid_over import key_of_release
+from harness.scenario.on_other_system import key_of_release
 from harness.scenario.options import HostKind
 from harness.scenario.scenario import Scenario, load_scenario
 from harness.scenario.sources import find_scenario

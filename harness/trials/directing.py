@@ -19,7 +19,7 @@ from harness.interpreter.interpreter import Interpreter
 from harness.interpreter.network import Network
 from harness.interpreter.performer import Performer
 from harness.interpreter.policy import Policy
-from harness.trials.kits import Judge
+from harness.trials.trial_cluster import Judge
 from harness.virtual.evidence import SimulatedTime
 from harness.virtual.looks import SimulatedLooks
 from nemesis.simulated.wire import SimulatedWire
@@ -58,7 +58,7 @@ def interpreter_of(
     )
     looks = SimulatedLooks(
         cluster,
-        acknowledged=lambda: oracle.kept.acknowledged_count,
+        acknowledged=lambda: oracle.records.acknowledged_count,
         rules={} if wire is None else wire.rules,
         registrations=told.registrations,
     )
@@ -89,8 +89,8 @@ class _Told:
     def note(self, step: Step, **done: Any) -> None:
         """Tell the oracle of a step before it is done."""
         self._played.note(step, **done)
-        deed = verb_of(step).deed
-        if deed is not None and deed.loses_records:
+        action = verb_of(step).action
+        if action is not None and action.loses_records:
             for node in done["target"].nodes:
                 if node in self._ids:
                     self._oracle.disk_lost(self._ids[node])

@@ -22,7 +22,7 @@ from clusters.reference.simulated.notebook import RecordedNotebook
 from clusters.reference_zookeeper.simulated.cluster import SimulatedZkCluster
 from clusters.topic_spec import keys_of
 from harness.manifest import note
-from harness.trials.askers import WriteBook
+from harness.trials.metadata_clients import WriteBook
 from harness.trials.plan import TrialPlan
 from harness.virtual.evidence import (
     ORIGIN_UTC_NS,
@@ -147,12 +147,12 @@ class TrialRecording:
 
         Before it comes a wait for its node to be down, where the play did not take it down.
         """
-        deed = verb_of(step).deed
-        if isinstance(step, OnNodes) and isinstance(step.target, NamedNodes) and deed is not None:
+        action = verb_of(step).action
+        if isinstance(step, OnNodes) and isinstance(step.target, NamedNodes) and action is not None:
             (node,) = step.target.nodes
-            if deed.needs_down and node not in self._down:
+            if action.needs_down and node not in self._down:
                 yield Await(condition=Down(node=node), within_s=1.0)
-            if deed.needs_down or deed.takes_down:
+            if action.needs_down or action.takes_down:
                 self._down.add(node)
             if isinstance(step, Start):
                 self._down.discard(node)

@@ -23,8 +23,8 @@ from clusters.reference.simulated.cluster import SimulatedCluster
 from clusters.topic_spec import keys_of
 from harness.interpreter.interpreter import Interpreter
 from harness.scenario.trial_spec import Storm
-from harness.trials.kits import Judge
 from harness.trials.plan import TrialPlan
+from harness.trials.trial_cluster import Judge
 from nemesis import late_messages, relays
 from nemesis.chaos import Chaos
 from nemesis.late_messages import drawn_late_word
@@ -225,7 +225,7 @@ class Schedule:
             yield None
 
 
-class Ambush:
+class LeaderKiller:
     """A watcher of the world in front of the oracle: it passes everything on. `end` mends."""
 
     def __init__(

@@ -26,14 +26,14 @@ from clusters.simulation.network import Trouble
 from clusters.simulation.world import Watcher
 from harness.interpreter.books import Unwritten
 from harness.scenario.trial_spec import Storm
-from harness.trials.askers import Administrator, MetadataAsker
 from harness.trials.diary import Diary
 from harness.trials.directing import interpreter_of
-from harness.trials.kits import built, judged, stale_brokers, watched
-from harness.trials.misfits import Laggards, Misfits, garble
+from harness.trials.faulty_nodes import MisconfiguredNodes, SlowNodes, send_garbled_requests
+from harness.trials.metadata_clients import Administrator, MetadataReader
 from harness.trials.plan import TrialPlan
 from harness.trials.recording import TrialRecording
-from harness.trials.schedule import Ambush, Schedule
+from harness.trials.schedule import LeaderKiller, Schedule
+from harness.trials.trial_cluster import build_cluster, build_oracle, stale_brokers, watched_kinds
 from harness.virtual.evidence import Overheard, few_collections
 from history.failure import HarnessError
 from nemesis.simulated.wire import SimulatedWire
@@ -111,11 +111,11 @@ def run_trial(
         seed=plan.seed,
         storm=str(plan.storm),
         findings=tuple(trial.oracle.findings),
-        excused=trial.oracle.kept.excuses,
+        excused=trial.oracle.records.excuses,
         crash=crash,
         event_count=world.event_count,
         virtual_ns=world.now_ns,
-        acknowledged_count=trial.oracle.kept.acknowledged_count,
+        acknowledged_count=trial.oracle.records.acknowledged_count,
         cpu_s=time.process_time() - begin_s,
         digest=world.digest(),
     )
@@ -145,15 +145,16 @@ class _Trial:
         self._plan = plan
         self._diary = diary
         self._recording = recording
-        self.cluster = built(
+        self.cluster = build_cluster(
             plan.cluster, rules, seed=plan.seed, digest=digest, witnessed=witnessed
         )
         self._world = self.cluster.world
-        self.oracle = judged(self.cluster)
+        self.oracle = build_oracle(self.cluster)
         self._draw = random.Random(f"schedule/{plan.seed}")  # noqa: S311  # to be repeated
         if plan.garbled:
-            garble(self.cluster, seed=plan.seed)
-        self._misfits = Misfits(plan, self.cluster, random.Random(f"misfits/{plan.seed}"))  # noqa: S311
+            send_garbled_requests(self.cluster, seed=plan.seed)
+        draw = random.Random(f"misfits/{plan.seed}")  # noqa: S311  # to be repeated
+        self._misfits = MisconfiguredNodes(plan, self.cluster, draw)
         self._has_rules = _lays_rules(plan)
         self._wire = self._laid_wire()
         if recording is not None:
@@ -166,10 +167,10 @@ class _Trial:
             journal=Unwritten() if recording is None else recording.faults,
             played=Unwritten() if recording is None else recording,
         )
-        self._ambush = Ambush(
+        self._ambush = LeaderKiller(
             self.cluster, self.oracle, self._interpreter, seed=plan.seed, regicidal=plan.regicidal
         )
-        self._laggards = Laggards(self.cluster, self._interpreter, seed=plan.seed)
+        self._laggards = SlowNodes(self.cluster, self._interpreter, seed=plan.seed)
 
     def _laid_wire(self) -> SimulatedWire | None:
         if not self._has_rules and self._recording is None:
@@ -210,7 +211,7 @@ class _Trial:
             watcher = Overheard(self._diary.note, watcher)
         if self._recording is not None:
             watcher = Overheard(self._recording.hear, watcher)
-        sent, delivered = watched(self.cluster)
+        sent, delivered = watched_kinds(self.cluster)
         self._world.watch(watcher, sent=sent, delivered=delivered)
 
     def _faults(self) -> None:
@@ -283,7 +284,7 @@ class _Trial:
         clients, recording = Clients(self.cluster), self._recording
         for number, seed in enumerate((self._plan.seed, -self._plan.seed)):
             told = None if recording is None else recording.reads(number)
-            asker = MetadataAsker(self.cluster.brokers, seed=seed, told=told)
+            asker = MetadataReader(self.cluster.brokers, seed=seed, told=told)
             clients.place(f"reader-{number}", asker)
 
     def _administer(self) -> None:

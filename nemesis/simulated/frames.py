@@ -14,7 +14,7 @@ from clusters.node_port.storage import Batch
 from clusters.protocol.columns import METADATA_TOPIC, METADATA_TOPIC_ID, Parts
 from clusters.protocol.entities import Unreadable, built, request_type, response_type
 from clusters.protocol.record_batches import BatchHeader, encoded_batch_header
-from clusters.reference.codec.api import Api, Asked, Labels
+from clusters.reference.codec.api import Api, Asked, RequestTopics
 from clusters.reference.codec.broker_apis import (
     DIALECT,
     address_of,
@@ -87,7 +87,7 @@ class MessageFrame(Frame):
     def decoded(self) -> Decoded:
         """The columns and items that the message states."""
         message, request, names = self.message, self.request, self.names
-        if self.header.spoken is not None:
+        if self.header.api_versions is not None:
             return Decoded(_of_dialect(message, request))
         if (quick := _QUICK.get(message.kind)) is not None:
             columns, items = quick(message)
@@ -118,14 +118,16 @@ def frame_of(
 
 def header_of(asked: Any, client_id: str | None = None) -> Header:
     """Return the header of a request."""
-    spoken = address_of(asked) if asked.kind in DIALECT else None
+    api_versions = address_of(asked) if asked.kind in DIALECT else None
     return Header(
         api_key=_KEYS[asked.kind],
-        api_version=_APIS[asked.kind].version_of(asked) if spoken is None else spoken[1],
+        api_version=_APIS[asked.kind].version_of(asked)
+        if api_versions is None
+        else api_versions[1],
         correlation_id=asked.correlation,
         client_id=client_id,
         answered=asked.correlation >= 0,
-        spoken=spoken,
+        api_versions=api_versions,
     )
 
 
@@ -138,7 +140,9 @@ def _read(frame: MessageFrame, response: bytes) -> Any:
         api = _APIS[request.kind]
         if api.ask is None:
             return None
-        api.ask(_in_bytes(request), Labels(image))  # so that topics have the ids that it meant
+        api.ask(
+            _in_bytes(request), RequestTopics(image)
+        )  # so that topics have the ids that it meant
     try:
         return codec.answered(
             response[_LENGTH_BYTES:], request, version=version, node=frame.way.receiver.number
@@ -167,7 +171,7 @@ def _of_dialect(message: Any, request: Any) -> Mapping[str, Any]:
 def _entity(message: Any, request: Any, names: TopicNames) -> Any:
     """Return what the codec would encode."""
     asked = message if request is None else request
-    api, labels = _APIS[asked.kind], Labels(_Known(names))
+    api, labels = _APIS[asked.kind], RequestTopics(_Known(names))
     version = api.version_of(asked)
 
     def question() -> Any:

@@ -31,7 +31,17 @@ from nemesis.simulated.frames import (
 from nemesis.simulated.parties import SimulatedParties
 from nemesis.wire.actions import let_go
 from nemesis.wire.carried import NO_VERSIONS
-from nemesis.wire.effects import Broken, Effect, Errand, Finish, Reset, Resumed, Send, Side, Wake
+from nemesis.wire.effects import (
+    Broken,
+    Effect,
+    Finish,
+    ProxyRequest,
+    Reset,
+    Resumed,
+    Send,
+    Side,
+    Wake,
+)
 from nemesis.wire.frame import TopicNames
 from nemesis.wire.matching import refuse_impossible
 from nemesis.wire.pipe import HeldFrame
@@ -191,7 +201,7 @@ class SimulatedWire:
         if data is not None and kind in data.kinds:
             taped = data.tells(message, self._world.now_ns)
             if not (taped or concerned or kind in data.ruled):
-                return False  # Nearly all are such: nothing more is made of them.
+                return False  # Fast path: most frames match no rule and are not recorded.
         else:
             data = None
         party = self._parties.link(link)
@@ -252,7 +262,7 @@ class SimulatedWire:
         match effect:
             case Send(side=side, data=frame):
                 self._pass(self._connections.content(session), side, frame)
-            case Errand(frame=frame, copy=copy):
+            case ProxyRequest(frame=frame, copy=copy):
                 assert isinstance(frame, MessageFrame)
                 if copy:
                     now_ns = self._world.now_ns
@@ -311,7 +321,7 @@ class SimulatedWire:
     def _removed(self, name: str) -> LaidRule[HeldFrame]:
         entry = self._book.remove(name)
         if entry is None:
-            raise HarnessError(f"there is no rule {name}")
+            raise HarnessError(self._book.why_not_active(name))
         self._network.refresh()
         return entry
 

@@ -6,10 +6,10 @@ from typing import Any, TypeVar
 from clusters.port import Cluster, NodeName
 from clusters.stage import Stage
 from history.failure import SpecError
-from nemesis.verbs.course import PlayCourse
+from nemesis.verbs.predicted_state import PredictedState
 from nemesis.verbs.step import AWAIT_BOUND_S, Bounded
+from nemesis.verbs.step_source import StepSource
 from nemesis.verbs.verb import Director, Verb
-from nemesis.verbs.written import Written
 from nemesis.words import duration_text
 
 B = TypeVar("B", bound=Bounded)
@@ -20,11 +20,11 @@ def admin_verb(
     example: tuple[str, ...],
     step: type[B],
     *,
-    own: Callable[[Written], dict[str, Any]],
+    own: Callable[[StepSource], dict[str, Any]],
     operand: Callable[[B], object],
     do: Callable[[Cluster, B], None],
     ability: type,
-    follow: Callable[[B, PlayCourse], None] = lambda _step, _course: None,
+    follow: Callable[[B, PredictedState], None] = lambda _step, _course: None,
     own_data: Callable[[B], dict[str, object]] = lambda _step: {},
     modifiers: tuple[str, ...] = (),
     one_by_one: Callable[[B], Sequence[B]] = lambda step: (step,),
@@ -36,7 +36,7 @@ def admin_verb(
     `one_by_one`: the step as several, each of which may be refused.
     """
 
-    def parse(written: Written) -> B:
+    def parse(written: StepSource) -> B:
         within_s = written.duration_s("within") if "within" in written.item else AWAIT_BOUND_S
         return step(within_s=within_s, **own(written))
 
@@ -61,7 +61,7 @@ def admin_verb(
     )
 
 
-def by_key(written: Written, example: str) -> dict[object, object]:
+def by_key(written: StepSource, example: str) -> dict[object, object]:
     """Read the operand as values by key; raise SpecError if a key does not exist."""
     data, stage = written.operand, written.stage
     if not isinstance(data, dict) or not data:
@@ -79,7 +79,7 @@ def broker_of(value: object, stage: Stage) -> int:
     return value
 
 
-def nodes_of(written: Written) -> tuple[NodeName, ...]:
+def nodes_of(written: StepSource) -> tuple[NodeName, ...]:
     """Read the operand as nodes whose membership can change."""
     value, stage = written.operand, written.stage
     items = value if isinstance(value, list) and value else [value]

@@ -23,10 +23,10 @@ from clusters.observation import (
 from clusters.stage import Stage
 from clusters.systems import SYSTEMS
 from history.failure import SpecError
-from nemesis.verbs.course import Now, PlayCourse
+from nemesis.verbs.predicted_state import Now, PredictedState
 from nemesis.verbs.step import AWAIT_BOUND_S, Bounded
+from nemesis.verbs.step_source import StepSource
 from nemesis.verbs.verb import Capabilities, Director, Verb
-from nemesis.verbs.written import Written
 from nemesis.words import did_you_mean, duration_text
 
 _RECOVERED = "recovered"
@@ -57,7 +57,7 @@ def parse_condition(value: object, *, stage: Stage) -> Condition:
         raise error.below(str(word)) from None
 
 
-def _parse(written: Written) -> Await:
+def _parse(written: StepSource) -> Await:
     within_s = written.duration_s("within") if "within" in written.item else AWAIT_BOUND_S
     condition = parse_condition(written.operand, stage=written.stage)
     return Await(condition=condition, within_s=within_s)
@@ -71,14 +71,14 @@ def _perform(step: Await, director: Director) -> bool:
     return director.await_condition(step)
 
 
-def _follow(step: Await, course: PlayCourse) -> None:
+def _follow(step: Await, predicted: PredictedState) -> None:
     condition = step.condition
     if isinstance(condition, Acknowledged):
-        course.require_clients("await")
+        predicted.require_clients("await")
     for name in condition.rules:
-        course.require(name, course.rules, word="await")
-    if isinstance(condition, Down) and course.nodes.get(condition.node) is not Now.TROUBLED:
-        course.nodes[condition.node] = Now.DOWN
+        predicted.require(name, predicted.rules, word="await")
+    if isinstance(condition, Down) and predicted.nodes.get(condition.node) is not Now.TROUBLED:
+        predicted.nodes[condition.node] = Now.DOWN
 
 
 def _why_not(step: Await, there: Capabilities) -> str | None:

@@ -12,13 +12,13 @@ from typing import Final
 
 from history.failure import SpecError
 from nemesis.targets import NamedNodes, Target, parse_target, target_data
-from nemesis.verbs.course import PlayCourse
 from nemesis.verbs.episode import Begun, Episode, Opening
 from nemesis.verbs.heal import HealPartition
+from nemesis.verbs.predicted_state import PredictedState
+from nemesis.verbs.prerequisite import Prerequisite
 from nemesis.verbs.step import Breaking
-from nemesis.verbs.takes import Takes
+from nemesis.verbs.step_source import StepSource
 from nemesis.verbs.verb import Director, Verb
-from nemesis.verbs.written import Written
 from nemesis.words import did_you_mean, rule_name
 
 _KEYS: Final = ("as", "of", "rate")
@@ -37,7 +37,7 @@ class Bandwidth(Breaking):
     bits_per_s: int
 
 
-def _parse(written: Written) -> Bandwidth:
+def _parse(written: StepSource) -> Bandwidth:
     operand, stage = written.operand, written.stage
     if not isinstance(operand, dict) or not {"of", "rate"} <= set(operand):
         raise SpecError((), "bandwidth takes {of: broker-1, rate: 1Mbit}")
@@ -62,8 +62,8 @@ def _perform(step: Bandwidth, director: Director) -> bool:
     return director.on_the_wire(step)
 
 
-def _follow(step: Bandwidth, course: PlayCourse) -> None:
-    course.begin(step.name, course.partitions, what="partition or bandwidth")
+def _follow(step: Bandwidth, predicted: PredictedState) -> None:
+    predicted.begin(step.name, predicted.partitions, what="partition or bandwidth")
 
 
 def _begin(draft: Opening) -> Begun | None:
@@ -96,7 +96,7 @@ VERBS = (
         fault=True,
         why_not=lambda _step, there: there.why_no_packets,
         why_not_tried=lambda _step: "a trial does not do it",
-        episodes=(Episode(kind="bandwidth", begin=_begin, takes=Takes.NETWORKS),),
+        episodes=(Episode(kind="bandwidth", begin=_begin, prerequisite=Prerequisite.NETWORKS),),
         tones=("#be123c", "#f08aa0"),
     ),
 )

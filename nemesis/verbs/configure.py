@@ -13,8 +13,8 @@ from clusters.port import Cluster, NodeName
 from history.failure import SpecError
 from nemesis.verbs.on_nodes import each, node_verb
 from nemesis.verbs.step import OnNodes
-from nemesis.verbs.verb import Deed
-from nemesis.verbs.written import Written
+from nemesis.verbs.step_source import StepSource
+from nemesis.verbs.verb import NodeAction
 from nemesis.words import property_texts
 
 
@@ -25,7 +25,7 @@ class Configure(OnNodes):
     settings: Mapping[str, str]
 
 
-def _settings(written: Written) -> dict[str, object]:
+def _settings(written: StepSource) -> dict[str, object]:
     return {"settings": written.needed("settings", _properties)}
 
 
@@ -45,7 +45,7 @@ VERBS = (
         "configure",
         ("{configure: broker-1, settings: {replica.lag.time.max.ms: 4000}}",),
         Configure,
-        Deed(do=each(_do), abilities=(ChangesSettings,)),
+        NodeAction(do=each(_do), abilities=(ChangesSettings,)),
         modifiers=("settings",),
         own=_settings,
         own_data=lambda step: {"settings": dict(step.settings)},

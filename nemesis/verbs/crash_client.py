@@ -10,9 +10,9 @@ fences the one that crashed, whose open transaction is aborted.
 from dataclasses import dataclass
 
 from nemesis.clients import ClientChoice
-from nemesis.verbs.course import PlayCourse
 from nemesis.verbs.episode import Begun, Episode, Opening
 from nemesis.verbs.on_clients import OnClients, client_verb
+from nemesis.verbs.predicted_state import PredictedState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,9 +25,9 @@ def _begin(draft: Opening) -> Begun:
     return Begun(nodes=(), due=[(draft.now_s, CrashClient(clients=who))])
 
 
-def _follow(step: CrashClient, course: PlayCourse) -> None:
+def _follow(step: CrashClient, predicted: PredictedState) -> None:
     if step.clients.names_one:  # the new process of it is paused no more
-        course.forget_paused(step.clients)
+        predicted.forget_paused(step.clients)
 
 
 VERBS = (

@@ -15,7 +15,7 @@ from clusters.topic_spec import TopicSpec
 from history.failure import SpecError
 from nemesis.verbs.administration import admin_verb, broker_of
 from nemesis.verbs.step import Bounded
-from nemesis.verbs.written import Written
+from nemesis.verbs.step_source import StepSource
 from nemesis.words import did_you_mean, property_texts
 
 _KEYS: Final = ("name", "partitions", "replication_factor", "replicas", "settings", "via")
@@ -31,7 +31,7 @@ class CreateTopic(Bounded):
     """The broker or controller to ask; None: the active controller."""
 
 
-def _own(written: Written) -> dict[str, Any]:
+def _own(written: StepSource) -> dict[str, Any]:
     data, stage = written.operand, written.stage
     if not isinstance(data, dict) or not data:
         raise SpecError((), "create_topic takes keys and values, e.g. {name: u}")
@@ -116,7 +116,7 @@ VERBS = (
         own=_own,
         operand=_operand,
         do=_do,
-        follow=lambda step, course: course.create_topic(step.topic.name),
+        follow=lambda step, predicted: predicted.create_topic(step.topic.name),
         ability=Administers,
     ),
 )

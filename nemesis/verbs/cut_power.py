@@ -11,14 +11,14 @@ from typing import Any
 
 from clusters.abilities import LosesPower, Starts
 from clusters.port import Cluster, NodeName, NodeState
-from nemesis.verbs.course import Now
 from nemesis.verbs.episode import on_nodes, until_healed
 from nemesis.verbs.on_nodes import UP, node_verb, require_state
+from nemesis.verbs.predicted_state import Now
+from nemesis.verbs.prerequisite import Prerequisite
 from nemesis.verbs.start import Start
 from nemesis.verbs.step import OnNodes
-from nemesis.verbs.takes import Takes
-from nemesis.verbs.verb import Deed
-from nemesis.verbs.written import Written
+from nemesis.verbs.step_source import StepSource
+from nemesis.verbs.verb import NodeAction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +39,7 @@ def _do(cluster: Cluster, nodes: Sequence[NodeName], step: CutPower) -> str:
     return f"without power: {lost}"
 
 
-def _own(written: Written) -> dict[str, Any]:
+def _own(written: StepSource) -> dict[str, Any]:
     return {"torn": written.flag("torn"), "seed": written.whole_number("seed")}
 
 
@@ -57,10 +57,10 @@ _CUT_POWER = node_verb(
     "cut_power",
     ("cut_power: broker-1",),
     CutPower,
-    Deed(
+    NodeAction(
         do=_do,
         abilities=(LosesPower, Starts),
-        takes=Takes.DISKS,
+        prerequisite=Prerequisite.DISKS,
         tried_in=UP,
         loses_records=True,
         takes_down=True,

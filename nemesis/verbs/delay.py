@@ -13,9 +13,9 @@ from history.failure import SpecError
 from nemesis.targets import NamedNodes, Scene
 from nemesis.verbs.episode import Begun, Episode, Opening
 from nemesis.verbs.lift import Lift
+from nemesis.verbs.prerequisite import Prerequisite
 from nemesis.verbs.rule import Lay, Operand, count_of, rule_verb
 from nemesis.verbs.step import Parties
-from nemesis.verbs.takes import Takes
 from nemesis.wire.rules import Delay, Direction, Match
 from nemesis.words import duration_s, duration_text
 
@@ -73,7 +73,11 @@ VERBS = (
         _action,
         own=("by", "seed"),
         own_data=_own_data,
-        episodes=(Episode(kind="delay", begin=_begin, takes=Takes.PROXY, between_nodes=True),),
+        episodes=(
+            Episode(
+                kind="delay", begin=_begin, prerequisite=Prerequisite.PROXY, between_nodes=True
+            ),
+        ),
         tones=("#2f7fb8", "#67b3e6"),
     ),
 )

@@ -13,9 +13,9 @@ from typing import Any
 from clusters.kafka_port import Administers
 from clusters.port import Cluster
 from nemesis.verbs.administration import admin_verb
-from nemesis.verbs.course import PlayCourse
+from nemesis.verbs.predicted_state import PredictedState
 from nemesis.verbs.step import Bounded
-from nemesis.verbs.written import Written
+from nemesis.verbs.step_source import StepSource
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +25,7 @@ class DeleteTopic(Bounded):
     topic: str
 
 
-def _own(written: Written) -> dict[str, Any]:
+def _own(written: StepSource) -> dict[str, Any]:
     return {"topic": written.name("delete_topic takes the name of a topic")}
 
 
@@ -34,8 +34,8 @@ def _do(cluster: Cluster, step: DeleteTopic) -> None:
     cluster.delete_topic(step.topic, via=None, within_s=step.within_s)
 
 
-def _follow(step: DeleteTopic, course: PlayCourse) -> None:
-    course.delete_topic(step.topic, word="delete_topic")
+def _follow(step: DeleteTopic, predicted: PredictedState) -> None:
+    predicted.delete_topic(step.topic, word="delete_topic")
 
 
 VERBS = (

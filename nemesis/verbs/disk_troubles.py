@@ -8,12 +8,12 @@ from typing import Any
 
 from clusters.abilities import TroublesDisks
 from clusters.port import Cluster, DiskTrouble, NodeName, NodeState
-from nemesis.verbs.course import Now
 from nemesis.verbs.episode import on_nodes, until_healed
 from nemesis.verbs.on_nodes import each, node_verb
+from nemesis.verbs.predicted_state import Now
+from nemesis.verbs.prerequisite import Prerequisite
 from nemesis.verbs.step import OnNodes
-from nemesis.verbs.takes import Takes
-from nemesis.verbs.verb import Deed, Healing, Verb
+from nemesis.verbs.verb import Healing, NodeAction, Verb
 from nemesis.words import duration_text
 
 _STALL_S = 0.2
@@ -73,10 +73,10 @@ def _verb(
         word,
         (f"{word}: broker-1",),
         step,
-        Deed(
+        NodeAction(
             do=each(do),
             abilities=(TroublesDisks,),
-            takes=Takes.DISK_IMAGES,
+            prerequisite=Prerequisite.DISK_IMAGES,
         ),
         healed_by="mend_disk",
         after=Now.TROUBLED,
@@ -98,7 +98,7 @@ _MEND_DISK = node_verb(
     "mend_disk",
     ("slow_disk: broker-1", "mend_disk: broker-1"),
     MendDisk,
-    Deed(
+    NodeAction(
         do=each(_mend),
         abilities=(TroublesDisks,),
         heals=Healing(

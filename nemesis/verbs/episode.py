@@ -12,8 +12,8 @@ from clusters.kafka_port import ClusterView, PartitionView
 from clusters.port import NodeName, role_name
 from history.failure import HarnessError
 from nemesis.targets import NamedNodes, Scene, Target, resolve
+from nemesis.verbs.prerequisite import Prerequisite
 from nemesis.verbs.step import Play, Step
-from nemesis.verbs.takes import Takes
 
 Due = list[tuple[float, Step]]
 """Steps with the times, in seconds, at which they are due."""
@@ -95,7 +95,7 @@ class Episode:
     destructive: bool = False
     """It destroys data: it begins only when everything is whole,
     and on one node of which views show whether it has what it should have."""
-    takes: Takes | None = None
+    prerequisite: Prerequisite | None = None
     """Means that it takes in addition to those of its steps."""
     aimed: bool = False
     """It is done to one of the mix's targets."""

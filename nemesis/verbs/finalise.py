@@ -9,7 +9,7 @@ from clusters.evolution import Finalises
 from clusters.port import Cluster
 from nemesis.release_course import parse_version
 from nemesis.verbs.administration import admin_verb
-from nemesis.verbs.course import PlayCourse
+from nemesis.verbs.predicted_state import PredictedState
 from nemesis.verbs.step import Bounded
 
 
@@ -26,8 +26,8 @@ def _do(cluster: Cluster, step: Finalise) -> None:
     cluster.finalise(step.version, within_s=step.within_s)
 
 
-def _follow(step: Finalise, course: PlayCourse) -> None:
-    course.releases.finalise(step.version, members=sorted(course.members))
+def _follow(step: Finalise, predicted: PredictedState) -> None:
+    predicted.releases.finalise(step.version, members=sorted(predicted.members))
 
 
 VERBS = (

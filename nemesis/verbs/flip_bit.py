@@ -12,14 +12,14 @@ from clusters.abilities import Starts
 from clusters.kafka_port import BitFlips, FlippedPart
 from clusters.port import Cluster, NodeName, NodeState
 from history.failure import SpecError
-from nemesis.verbs.course import Now
 from nemesis.verbs.episode import on_nodes, until_healed
 from nemesis.verbs.kill import Kill
 from nemesis.verbs.on_nodes import each, node_verb, require_state
+from nemesis.verbs.predicted_state import Now
 from nemesis.verbs.start import Start
 from nemesis.verbs.step import OnNodes
-from nemesis.verbs.verb import Deed
-from nemesis.verbs.written import Written
+from nemesis.verbs.step_source import StepSource
+from nemesis.verbs.verb import NodeAction
 from nemesis.words import did_you_mean
 
 
@@ -39,7 +39,7 @@ def _do(cluster: Cluster, node: NodeName, step: FlipBit) -> str:
     return f"{node}: {cluster.flip_bit(node, step.part, seed=step.seed)}"
 
 
-def _own(written: Written) -> dict[str, Any]:
+def _own(written: StepSource) -> dict[str, Any]:
     part = str(written.item.get("in", FlippedPart.SEGMENT))
     if part not in list(FlippedPart):
         raise SpecError(("in",), f"unknown part {part!r}; {did_you_mean(part, FlippedPart)}")
@@ -59,7 +59,7 @@ _FLIP_BIT = node_verb(
     "flip_bit",
     ("kill: broker-1", "flip_bit: broker-1"),
     FlipBit,
-    Deed(
+    NodeAction(
         do=each(_do),
         abilities=(BitFlips, Starts),
         on_this_machine=True,

@@ -6,10 +6,10 @@
 
 from dataclasses import dataclass
 
-from nemesis.verbs.course import PlayCourse
+from nemesis.verbs.predicted_state import PredictedState
 from nemesis.verbs.step import Step
+from nemesis.verbs.step_source import StepSource
 from nemesis.verbs.verb import Director, Verb
-from nemesis.verbs.written import Written
 
 _ALL = "all"
 
@@ -26,7 +26,7 @@ class HealPartition(Step):
     name: str
 
 
-def _parse(written: Written) -> Heal | HealPartition:
+def _parse(written: StepSource) -> Heal | HealPartition:
     name = written.name("heal takes 'all' or the name of a partition or a bandwidth")
     return Heal() if name == _ALL else HealPartition(name=name)
 
@@ -39,8 +39,8 @@ def _heal_one(step: HealPartition, director: Director) -> bool:
     return director.on_the_wire(step)
 
 
-def _follow_one(step: HealPartition, course: PlayCourse) -> None:
-    course.end(step.name, course.partitions, word="heal")
+def _follow_one(step: HealPartition, predicted: PredictedState) -> None:
+    predicted.end(step.name, predicted.partitions, word="heal")
 
 
 VERBS = (
@@ -51,7 +51,7 @@ VERBS = (
         parse=_parse,
         data=lambda _step: {"heal": _ALL},
         perform=_heal_all,
-        follow=lambda _step, course: course.heal(),
+        follow=lambda _step, predicted: predicted.heal(),
     ),
     Verb(
         word="heal",

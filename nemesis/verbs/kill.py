@@ -4,12 +4,12 @@ from dataclasses import dataclass
 
 from clusters.abilities import Kills, Starts
 from clusters.port import Cluster, NodeName, NodeState
-from nemesis.verbs.course import Now
 from nemesis.verbs.episode import on_nodes, until_healed
 from nemesis.verbs.on_nodes import UP, each, node_verb, require_state
+from nemesis.verbs.predicted_state import Now
 from nemesis.verbs.start import Start
 from nemesis.verbs.step import OnNodes
-from nemesis.verbs.verb import Deed
+from nemesis.verbs.verb import NodeAction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +28,7 @@ _KILL = node_verb(
     "kill",
     ("kill: broker-1",),
     Kill,
-    Deed(do=each(_do), abilities=(Kills, Starts), tried_in=UP, takes_down=True),
+    NodeAction(do=each(_do), abilities=(Kills, Starts), tried_in=UP, takes_down=True),
     healed_by="start",
     before=(Now.UP, Now.PAUSED),
     after=Now.DOWN,

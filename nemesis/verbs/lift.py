@@ -6,10 +6,10 @@
 
 from dataclasses import dataclass
 
-from nemesis.verbs.course import PlayCourse
+from nemesis.verbs.predicted_state import PredictedState
 from nemesis.verbs.step import Step
+from nemesis.verbs.step_source import StepSource
 from nemesis.verbs.verb import Director, Verb
-from nemesis.verbs.written import Written
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +25,7 @@ class Lift(Step):
         return "discard" if self.discard else "release"
 
 
-def _parse(written: Written) -> Lift:
+def _parse(written: StepSource) -> Lift:
     name = written.name(f"{written.word} takes the name of a rule")
     return Lift(name=name, discard=written.word == "discard")
 
@@ -34,8 +34,8 @@ def _perform(lift: Lift, director: Director) -> bool:
     return director.on_the_wire(lift)
 
 
-def _follow(lift: Lift, course: PlayCourse) -> None:
-    course.end(lift.name, course.rules, word=lift.word)
+def _follow(lift: Lift, predicted: PredictedState) -> None:
+    predicted.end(lift.name, predicted.rules, word=lift.word)
 
 
 VERBS = tuple(

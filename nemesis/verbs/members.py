@@ -10,7 +10,7 @@ from clusters.evolution import ChangesMembers
 from clusters.port import Cluster, NodeName
 from history.failure import SpecError
 from nemesis.verbs.administration import admin_verb, nodes_data, nodes_of
-from nemesis.verbs.course import Now, PlayCourse
+from nemesis.verbs.predicted_state import Now, PredictedState
 from nemesis.verbs.step import Bounded
 
 
@@ -40,19 +40,19 @@ def _remove(cluster: Cluster, step: RemoveNodes) -> None:
         cluster.remove_node(node, within_s=step.within_s)
 
 
-def _follow_added(step: AddNodes, course: PlayCourse) -> None:
+def _follow_added(step: AddNodes, predicted: PredictedState) -> None:
     for node in step.nodes:
-        if node in course.members:
+        if node in predicted.members:
             raise SpecError(("add",), f"{node} is a member already at this step")
-        course.members.add(node)
-        course.nodes[node] = Now.UP
+        predicted.members.add(node)
+        predicted.nodes[node] = Now.UP
 
 
-def _follow_removed(step: RemoveNodes, course: PlayCourse) -> None:
+def _follow_removed(step: RemoveNodes, predicted: PredictedState) -> None:
     for node in step.nodes:
-        course.require_member(node, "remove")
-        course.members.discard(node)
-        course.nodes[node] = Now.DOWN
+        predicted.require_member(node, "remove")
+        predicted.members.discard(node)
+        predicted.nodes[node] = Now.DOWN
 
 
 VERBS = (

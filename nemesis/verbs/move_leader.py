@@ -11,7 +11,7 @@ from clusters.kafka_port import Administers
 from clusters.port import Cluster
 from nemesis.verbs.administration import admin_verb, broker_of, by_key
 from nemesis.verbs.step import Bounded
-from nemesis.verbs.written import Written
+from nemesis.verbs.step_source import StepSource
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,7 +21,7 @@ class MoveLeader(Bounded):
     leaders: Mapping[str, int]
 
 
-def _own(written: Written) -> dict[str, Any]:
+def _own(written: StepSource) -> dict[str, Any]:
     data = by_key(written, "{t-0: 2}")
     return {"leaders": {str(key): broker_of(one, written.stage) for key, one in data.items()}}
 

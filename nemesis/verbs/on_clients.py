@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from nemesis.clients import ClientChoice, ControlsClients, parse_clients
-from nemesis.verbs.course import PlayCourse
 from nemesis.verbs.episode import Episode
+from nemesis.verbs.predicted_state import PredictedState
 from nemesis.verbs.step import Breaking
+from nemesis.verbs.step_source import StepSource
 from nemesis.verbs.verb import Director, Verb
-from nemesis.verbs.written import Written
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +30,7 @@ def client_verb(
     *,
     healed_by: str = "",
     then: Callable[[ControlsClients, str], str] | None = None,
-    follow: Callable[[C, PlayCourse], None] = lambda _step, _course: None,
+    follow: Callable[[C, PredictedState], None] = lambda _step, _course: None,
     episodes: tuple[Episode, ...] = (),
     tones: tuple[str, str] | None = None,
 ) -> Verb[C]:
@@ -39,15 +39,15 @@ def client_verb(
     A fault has either the verb that ends it in `healed_by`, or `then`, which waits for its end.
     """
 
-    def parse(written: Written) -> C:
+    def parse(written: StepSource) -> C:
         return step(clients=parse_clients(written.operand))
 
     def perform(asked: C, director: Director) -> bool:
         return director.on_clients(asked, do, then)
 
-    def follow_begun(asked: C, course: PlayCourse) -> None:
-        course.require_clients(word)
-        follow(asked, course)
+    def follow_begun(asked: C, predicted: PredictedState) -> None:
+        predicted.require_clients(word)
+        follow(asked, predicted)
 
     return Verb(
         word=word,

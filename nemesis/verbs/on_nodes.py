@@ -6,11 +6,11 @@ from typing import Any, TypeVar
 from clusters.port import Cluster, NodeName, NodeState
 from history.failure import HarnessError, SpecError
 from nemesis.targets import target_data
-from nemesis.verbs.course import Now, PlayCourse
 from nemesis.verbs.episode import Episode
+from nemesis.verbs.predicted_state import Now, PredictedState
 from nemesis.verbs.step import OnNodes
-from nemesis.verbs.verb import Capabilities, Deed, Director, Verb
-from nemesis.verbs.written import Written
+from nemesis.verbs.step_source import StepSource
+from nemesis.verbs.verb import Capabilities, Director, NodeAction, Verb
 
 N = TypeVar("N", bound=OnNodes)
 _ELSEWHERE = "it is done on this machine, and the nodes are on others"
@@ -22,14 +22,14 @@ def node_verb(
     word: str,
     example: tuple[str, ...],
     step: type[N],
-    deed: Deed[N],
+    action: NodeAction[N],
     *,
     modifiers: tuple[str, ...] = (),
-    own: Callable[[Written], dict[str, Any]] = lambda _written: {},
+    own: Callable[[StepSource], dict[str, Any]] = lambda _written: {},
     own_data: Callable[[N], dict[str, object]] = lambda _step: {},
     before: Sequence[Now] = (),
     after: Now | None = None,
-    also: Callable[[N, PlayCourse], None] = lambda _step, _course: None,
+    also: Callable[[N, PredictedState], None] = lambda _step, _course: None,
     healed_by: str = "",
     kind: Callable[[N], str] | None = None,
     episodes: tuple[Episode, ...] = (),
@@ -40,13 +40,13 @@ def node_verb(
 
     `own` reads the modifiers as fields of the step, and `own_data` writes them. `before`: the
     states in which a node can be for it, none for any; `after`: the one in which it is then, None
-    for the same. `also`: what else it tells the course, before its nodes are followed.
+    for the same. `also` changes the predicted state further, before its nodes are followed.
     """
 
-    def follow(done: N, course: PlayCourse) -> None:
-        also(done, course)
-        for node in course.named(done.target, word):
-            _follow_node(word, node, course, before, after)
+    def follow(done: N, predicted: PredictedState) -> None:
+        also(done, predicted)
+        for node in predicted.named(done.target, word):
+            _follow_node(word, node, predicted, before, after)
 
     return Verb(
         word=word,
@@ -57,12 +57,12 @@ def node_verb(
         perform=_act,
         modifiers=modifiers,
         follow=follow,
-        why_not=lambda done, there: _why_not(deed, done, there),
-        why_not_tried=lambda _step: _why_not_tried(deed),
+        why_not=lambda done, there: _why_not(action, done, there),
+        why_not_tried=lambda _step: _why_not_tried(action),
         fault=bool(healed_by),
         healed_by=healed_by,
         kind=kind,
-        deed=deed,
+        action=action,
         episodes=episodes,
         state=state,
         tones=tones,
@@ -91,25 +91,25 @@ def _act(step: OnNodes, director: Director) -> bool:
     return director.act(step)
 
 
-def _why_not(deed: Deed[N], step: N, there: Capabilities) -> str | None:
-    here = there.why_not_here if deed.on_this_machine else None
-    return here or there.lacks(*deed.abilities, *deed.further(step))
+def _why_not(action: NodeAction[N], step: N, there: Capabilities) -> str | None:
+    here = there.why_not_here if action.on_this_machine else None
+    return here or there.lacks(*action.abilities, *action.further(step))
 
 
-def _why_not_tried(deed: Deed[N]) -> str | None:
-    return None if deed.tried_in or deed.parts else "a trial does not do it"
+def _why_not_tried(action: NodeAction[N]) -> str | None:
+    return None if action.tried_in or action.parts else "a trial does not do it"
 
 
 _WAY_OUT = {Now.DOWN: "kill or stop it first", Now.PAUSED: "pause it first"}
 
 
 def _follow_node(
-    word: str, node: NodeName, course: PlayCourse, before: Sequence[Now], after: Now | None
+    word: str, node: NodeName, predicted: PredictedState, before: Sequence[Now], after: Now | None
 ) -> None:
-    now = course.now(node)
+    now = predicted.now(node)
     if now is Now.TROUBLED:
         if Now.TROUBLED in before and after is not None:
-            course.nodes[node] = after
+            predicted.nodes[node] = after
         return
     if before and now not in before:
         if Now.TROUBLED in before:
@@ -118,4 +118,4 @@ def _follow_node(
             way_out = _WAY_OUT[before[0]]
             raise SpecError((word,), f"{node} is {now} at this step; {way_out}")
         raise SpecError((word,), f"{node} is {now} already at this step")
-    course.nodes[node] = after or now
+    predicted.nodes[node] = after or now

@@ -67,7 +67,7 @@ def _example(verb: Verb[Any]) -> str:
 
 
 def _end(verb: Verb[Any]) -> str:
-    if verb.deed is not None and verb.deed.mends_itself:
+    if verb.action is not None and verb.action.mends_itself:
         return "itself"
     return f"`{verb.healed_by}`" if verb.healed_by else ""
 

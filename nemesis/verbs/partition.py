@@ -21,13 +21,13 @@ from history.failure import SpecError
 from nemesis.drawn_cuts import drawn_cut
 from nemesis.targets import Choice, NamedNodes, parse_target, target_data
 from nemesis.topology import ALL, Cut, Flows, Groups, Isolate, OneWay, Party, Shape, Shaped
-from nemesis.verbs.course import PlayCourse
 from nemesis.verbs.episode import Begun, Episode, Opening
 from nemesis.verbs.heal import HealPartition
+from nemesis.verbs.predicted_state import PredictedState
+from nemesis.verbs.prerequisite import Prerequisite
 from nemesis.verbs.step import Breaking
-from nemesis.verbs.takes import Takes
+from nemesis.verbs.step_source import StepSource
 from nemesis.verbs.verb import Capabilities, Director, Verb
-from nemesis.verbs.written import Written
 from nemesis.words import did_you_mean, rule_name
 
 _KEYS = ("as", "by", "isolate", "groups", "from", "to", "shape", "among", "flows")
@@ -56,7 +56,7 @@ class Partition(Breaking):
     """The means of the cut; None: the proxy where there is one, else packets."""
 
 
-def _parse(written: Written) -> Partition:
+def _parse(written: StepSource) -> Partition:
     operand, stage = written.operand, written.stage
     if not isinstance(operand, dict):
         raise SpecError((), f"a partition is one of {_CUT_FORMS}")
@@ -81,8 +81,8 @@ def _perform(partition: Partition, director: Director) -> bool:
     return director.on_the_wire(partition)
 
 
-def _follow(partition: Partition, course: PlayCourse) -> None:
-    course.begin(partition.name, course.partitions, what="partition")
+def _follow(partition: Partition, predicted: PredictedState) -> None:
+    predicted.begin(partition.name, predicted.partitions, what="partition")
 
 
 def _why_not(partition: Partition, there: Capabilities) -> str | None:
@@ -100,8 +100,8 @@ def _episode(kind: str, *, by: Means | None) -> Episode:
         cut = Partition(name=draft.name, cut=flows, by=by)
         return Begun(nodes=lost, due=[(draft.now_s, cut), (end_s, HealPartition(name=draft.name))])
 
-    takes = Takes.NETWORKS if by is Means.PACKETS else Takes.PROXY
-    return Episode(kind=kind, begin=begin, takes=takes, between_nodes=True)
+    prerequisite = Prerequisite.NETWORKS if by is Means.PACKETS else Prerequisite.PROXY
+    return Episode(kind=kind, begin=begin, prerequisite=prerequisite, between_nodes=True)
 
 
 VERBS = (

@@ -4,11 +4,11 @@ from dataclasses import dataclass
 
 from clusters.abilities import Pauses
 from clusters.port import Cluster, NodeName, NodeState
-from nemesis.verbs.course import Now
 from nemesis.verbs.episode import on_nodes, until_healed
 from nemesis.verbs.on_nodes import each, node_verb, require_state
+from nemesis.verbs.predicted_state import Now
 from nemesis.verbs.step import OnNodes
-from nemesis.verbs.verb import Deed, Healing
+from nemesis.verbs.verb import Healing, NodeAction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +38,7 @@ _PAUSE = node_verb(
     "pause",
     ("pause: broker-1",),
     Pause,
-    Deed(do=each(_pause), abilities=(Pauses,), tried_in=(NodeState.RUNNING,)),
+    NodeAction(do=each(_pause), abilities=(Pauses,), tried_in=(NodeState.RUNNING,)),
     healed_by="resume",
     before=(Now.UP,),
     after=Now.PAUSED,
@@ -55,7 +55,7 @@ _RESUME = node_verb(
     "resume",
     ("pause: broker-1", "resume: broker-1"),
     Resume,
-    Deed(
+    NodeAction(
         do=each(_resume),
         abilities=(Pauses,),
         tried_in=(NodeState.PAUSED,),

@@ -41,7 +41,7 @@ VERBS = (
         PauseClient,
         lambda clients, name: clients.pause(name),
         healed_by="resume_client",
-        follow=lambda step, course: course.paused_clients.add(step.clients),
+        follow=lambda step, predicted: predicted.paused_clients.add(step.clients),
         episodes=(Episode(kind="pause_client", begin=_begin),),
         tones=("#854d0e", "#dcb45c"),
     ),
@@ -50,6 +50,6 @@ VERBS = (
         ("pause_client: producer-0", "resume_client: producer-0"),
         ResumeClient,
         lambda clients, name: clients.resume(name),
-        follow=lambda step, course: course.resume(step.clients, word="resume_client"),
+        follow=lambda step, predicted: predicted.resume(step.clients, word="resume_client"),
     ),
 )

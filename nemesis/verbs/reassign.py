@@ -15,7 +15,7 @@ from clusters.stage import Stage
 from history.failure import SpecError
 from nemesis.verbs.administration import admin_verb, broker_of, by_key
 from nemesis.verbs.step import Bounded
-from nemesis.verbs.written import Written
+from nemesis.verbs.step_source import StepSource
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +27,7 @@ class Reassign(Bounded):
     """Whether it is waited for; else the play goes on once it is granted."""
 
 
-def _own(written: Written) -> dict[str, Any]:
+def _own(written: StepSource) -> dict[str, Any]:
     data = by_key(written, "{t-0: [1, 2]}")
     replicas = {str(key): _brokers(one, written.stage) for key, one in data.items()}
     return {"replicas": replicas, "awaited": written.flag("awaited", unless_given=True)}

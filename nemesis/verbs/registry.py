@@ -14,9 +14,9 @@ from typing import Any, Final
 
 from nemesis import verbs
 from nemesis.verbs.episode import Episode
+from nemesis.verbs.prerequisite import Prerequisite
 from nemesis.verbs.step import Breaking, Step
-from nemesis.verbs.takes import Takes
-from nemesis.verbs.verb import Deed, Verb
+from nemesis.verbs.verb import NodeAction, Verb
 
 _MACHINERY: Final = frozenset({"page", "registry"})
 """Files that import this one."""
@@ -47,7 +47,7 @@ _OF_STEP: Final[Mapping[type, tuple[Verb[Any], ...]]] = {
     kind: tuple(verb for verb in _ALL if verb.step is kind) for kind in {v.step for v in _ALL}
 }
 
-FAULTS: Final = tuple(verb.word for verb in _ALL if verb.deed is not None and verb.fault)
+FAULTS: Final = tuple(verb.word for verb in _ALL if verb.action is not None and verb.fault)
 """The words of those that break nodes."""
 
 EPISODES: Final[Mapping[str, Episode]] = {
@@ -88,15 +88,20 @@ KINDS: Final = tuple(dict.fromkeys((*(verb.word for verb in _ALL if verb.fault),
 """The kinds of fault by the one name that each has: in mixes, plays, journals, checks and pages."""
 
 
-def kinds_taking(takes: Takes) -> frozenset[str]:
+def kinds_with_prerequisite(prerequisite: Prerequisite) -> frozenset[str]:
     """Name the kinds of fault that a mix draws and that take this."""
     return frozenset(
         kind
         for kind, episode in EPISODES.items()
-        if episode.takes is takes
-        or takes in {deed.takes for deed in map(_deed_of, episode.example()) if deed is not None}
+        if episode.prerequisite is prerequisite
+        or prerequisite
+        in {
+            action.prerequisite
+            for action in map(_action_of, episode.example())
+            if action is not None
+        }
     )
 
 
-def _deed_of(step: Step) -> "Deed[Any] | None":
-    return verb_of(step).deed
+def _action_of(step: Step) -> "NodeAction[Any] | None":
+    return verb_of(step).action

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from clusters.abilities import Starts, Stops
 from clusters.port import Cluster, NodeName, NodeState
 from nemesis.targets import NamedNodes
-from nemesis.verbs.course import Now
 from nemesis.verbs.episode import Begun, Episode, Opening
 from nemesis.verbs.on_nodes import each, node_verb, require_state
+from nemesis.verbs.predicted_state import Now
 from nemesis.verbs.start import (
     Start,
     StartsAnew,
@@ -21,7 +21,7 @@ from nemesis.verbs.start import (
     release_of,
 )
 from nemesis.verbs.stop import ShutDown, shut_down
-from nemesis.verbs.verb import Deed
+from nemesis.verbs.verb import NodeAction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +59,7 @@ _RESTART = node_verb(
     "restart",
     ("restart: broker-1",),
     Restart,
-    Deed(
+    NodeAction(
         do=each(_do),
         abilities=(Stops, Starts),
         further=further,

@@ -14,11 +14,11 @@ from clusters.port import CLIENTS
 from clusters.stage import Stage
 from history.failure import SpecError, UsageError
 from nemesis.targets import Choice, Target, parse_target, target_data
-from nemesis.verbs.course import PlayCourse
 from nemesis.verbs.episode import Episode
+from nemesis.verbs.predicted_state import PredictedState
 from nemesis.verbs.step import Breaking, Parties
+from nemesis.verbs.step_source import StepSource
 from nemesis.verbs.verb import Capabilities, Director, Verb
-from nemesis.verbs.written import Written
 from nemesis.wire.apis import API_KEYS
 from nemesis.wire.rules import Action, Clause, Direction, Match, Operator, Rule
 from nemesis.wire.zookeeper.messages import ONE_WAY
@@ -65,7 +65,7 @@ def rule_verb(
     operand says. `harmless`: it only watches.
     """
 
-    def parse(written: Written) -> Lay:
+    def parse(written: StepSource) -> Lay:
         data = _operand(written, own)
         done = parse_action(data)
         match = _match(data, always)
@@ -124,15 +124,15 @@ def _on_the_wire(lay: Lay, director: Director) -> bool:
     return director.on_the_wire(lay)
 
 
-def _follow(lay: Lay, course: PlayCourse) -> None:
-    course.begin(lay.name, course.rules, what="rule")
+def _follow(lay: Lay, predicted: PredictedState) -> None:
+    predicted.begin(lay.name, predicted.rules, what="rule")
 
 
 def _why_not(lay: Lay, there: Capabilities) -> str | None:
     return there.why_no_wire or there.why_no_rule(lay.action, lay.match)
 
 
-def _operand(written: Written, own: tuple[str, ...]) -> Operand:
+def _operand(written: StepSource, own: tuple[str, ...]) -> Operand:
     word, operand = written.word, written.operand
     if not isinstance(operand, dict):
         raise SpecError((), f"{word} takes a rule, e.g. {{as: {word}-1, api: AlterPartition}}")

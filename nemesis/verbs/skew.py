@@ -15,13 +15,13 @@ from clusters.abilities import Skew, Skews
 from clusters.port import Cluster, NodeName
 from history.failure import SpecError
 from nemesis.targets import Target
-from nemesis.verbs.course import Now
 from nemesis.verbs.episode import Due, Opening, on_nodes
 from nemesis.verbs.on_nodes import each, node_verb
+from nemesis.verbs.predicted_state import Now
+from nemesis.verbs.prerequisite import Prerequisite
 from nemesis.verbs.step import OnNodes
-from nemesis.verbs.takes import Takes
-from nemesis.verbs.verb import Deed, Healing
-from nemesis.verbs.written import Written
+from nemesis.verbs.step_source import StepSource
+from nemesis.verbs.verb import Healing, NodeAction
 from nemesis.words import duration_s, duration_text
 
 _JUMP_MIN_S: Final = 0.1
@@ -46,7 +46,7 @@ class UnskewClock(OnNodes):
     """Put the wall clock right."""
 
 
-def _own(written: Written) -> dict[str, Any]:
+def _own(written: StepSource) -> dict[str, Any]:
     ways = [way for way in ("jump", "drift", "strobe") if way in written.item]
     if len(ways) != 1:
         raise SpecError((), "skew needs one of 'jump', 'drift' and 'strobe' beside it")
@@ -126,11 +126,11 @@ _SKEW = node_verb(
     "skew",
     ("{skew: broker-1, jump: 1s}",),
     SkewClock,
-    Deed(
+    NodeAction(
         do=each(_do),
         abilities=(Skews,),
         on_this_machine=True,
-        takes=Takes.CLOCKS,
+        prerequisite=Prerequisite.CLOCKS,
     ),
     healed_by="unskew",
     modifiers=("jump", "drift", "strobe", "every"),
@@ -145,7 +145,7 @@ _UNSKEW = node_verb(
     "unskew",
     ("{skew: broker-1, jump: 1s}", "unskew: broker-1"),
     UnskewClock,
-    Deed(
+    NodeAction(
         do=each(_undo),
         abilities=(Skews,),
         heals=Healing(seen="runs, it takes part", of_running_nodes=False, of_the_living=True),

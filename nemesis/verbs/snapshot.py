@@ -7,14 +7,14 @@ from clusters.abilities import Snapshots, Starts
 from clusters.port import Cluster, NodeName, NodeState
 from history.failure import SpecError
 from nemesis.targets import Target
-from nemesis.verbs.course import Now, PlayCourse
 from nemesis.verbs.episode import Due, Opening, on_nodes
 from nemesis.verbs.kill import Kill
 from nemesis.verbs.on_nodes import each, node_verb, require_state
+from nemesis.verbs.predicted_state import Now, PredictedState
 from nemesis.verbs.start import Start
 from nemesis.verbs.step import OnNodes
-from nemesis.verbs.verb import Deed
-from nemesis.verbs.written import Written
+from nemesis.verbs.step_source import StepSource
+from nemesis.verbs.verb import NodeAction
 
 _LABEL = "snapshot"
 
@@ -33,7 +33,7 @@ class Rollback(OnNodes):
     label: str = _LABEL
 
 
-def _label(key: str, written: Written) -> dict[str, Any]:
+def _label(key: str, written: StepSource) -> dict[str, Any]:
     return {"label": str(written.item.get(key, _LABEL))}
 
 
@@ -50,12 +50,12 @@ def _roll_back(cluster: Cluster, node: NodeName, step: Rollback) -> str:
     return f"{node}: its data is that of snapshot {step.label!r}"
 
 
-def _taken(step: TakeSnapshot, course: PlayCourse) -> None:
-    course.snapshots.add(step.label)
+def _taken(step: TakeSnapshot, predicted: PredictedState) -> None:
+    predicted.snapshots.add(step.label)
 
 
-def _has_one(step: Rollback, course: PlayCourse) -> None:
-    if step.label not in course.snapshots:
+def _has_one(step: Rollback, predicted: PredictedState) -> None:
+    if step.label not in predicted.snapshots:
         raise SpecError(("rollback",), f"no earlier step takes a snapshot {step.label!r}")
 
 
@@ -74,7 +74,7 @@ _SNAPSHOT = node_verb(
     "snapshot",
     ("snapshot: broker-1",),
     TakeSnapshot,
-    Deed(do=each(_copy), abilities=(Snapshots,), tried_in=tuple(NodeState)),
+    NodeAction(do=each(_copy), abilities=(Snapshots,), tried_in=tuple(NodeState)),
     modifiers=("as",),
     own=lambda written: _label("as", written),
     own_data=lambda step: {"as": step.label},
@@ -84,7 +84,7 @@ _ROLLBACK = node_verb(
     "rollback",
     ("snapshot: broker-1", "kill: broker-1", "rollback: broker-1"),
     Rollback,
-    Deed(
+    NodeAction(
         do=each(_roll_back),
         abilities=(Snapshots, Starts),
         tried_in=(NodeState.DOWN,),

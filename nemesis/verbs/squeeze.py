@@ -13,13 +13,13 @@ from clusters.abilities import Squeezes
 from clusters.port import Cluster, NodeName
 from history.failure import SpecError
 from nemesis.targets import Target
-from nemesis.verbs.course import Now
 from nemesis.verbs.episode import Due, Opening, on_nodes
 from nemesis.verbs.on_nodes import each, node_verb
+from nemesis.verbs.predicted_state import Now
+from nemesis.verbs.prerequisite import Prerequisite
 from nemesis.verbs.step import OnNodes
-from nemesis.verbs.takes import Takes
-from nemesis.verbs.verb import Deed, Healing
-from nemesis.verbs.written import Written
+from nemesis.verbs.step_source import StepSource
+from nemesis.verbs.verb import Healing, NodeAction
 
 _SIZE: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*(KiB|MiB|GiB)")
 _BYTES: Final = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
@@ -40,7 +40,7 @@ class Unsqueeze(OnNodes):
     """Give each node as much memory as it asks for."""
 
 
-def _own(written: Written) -> dict[str, Any]:
+def _own(written: StepSource) -> dict[str, Any]:
     return {"room_bytes": written.needed("room", _size_bytes)}
 
 
@@ -72,11 +72,11 @@ _SQUEEZE = node_verb(
     "squeeze",
     ("{squeeze: broker-1, room: 8MiB}",),
     Squeeze,
-    Deed(
+    NodeAction(
         do=each(_do),
         abilities=(Squeezes,),
         on_this_machine=True,
-        takes=Takes.GROUPS,
+        prerequisite=Prerequisite.GROUPS,
     ),
     healed_by="unsqueeze",
     modifiers=("room",),
@@ -91,7 +91,7 @@ _UNSQUEEZE = node_verb(
     "unsqueeze",
     ("{squeeze: broker-1, room: 8MiB}", "unsqueeze: broker-1"),
     Unsqueeze,
-    Deed(
+    NodeAction(
         do=each(_undo),
         abilities=(Squeezes,),
         heals=Healing(seen="runs, it takes part", of_running_nodes=False, of_the_living=True),

@@ -6,11 +6,11 @@ from clusters.abilities import Starts
 from clusters.evolution import ChangesReleases
 from clusters.port import Cluster, NodeName, NodeState
 from nemesis.release_course import parse_release
-from nemesis.verbs.course import Now, PlayCourse
 from nemesis.verbs.on_nodes import each, node_verb
+from nemesis.verbs.predicted_state import Now, PredictedState
 from nemesis.verbs.step import OnNodes
-from nemesis.verbs.verb import Deed, Healing
-from nemesis.verbs.written import Written
+from nemesis.verbs.step_source import StepSource
+from nemesis.verbs.verb import Healing, NodeAction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +26,7 @@ class Start(StartsAnew):
     """Start each node."""
 
 
-def release_of(written: Written) -> dict[str, str | None]:
+def release_of(written: StepSource) -> dict[str, str | None]:
     """Read the release that `to` names, if it is there."""
     return {"release": written.read("to", parse_release) if "to" in written.item else None}
 
@@ -36,10 +36,10 @@ def release_data(step: StartsAnew) -> dict[str, object]:
     return {} if step.release is None else {"to": step.release}
 
 
-def new_release(step: StartsAnew, course: PlayCourse) -> None:
+def new_release(step: StartsAnew, predicted: PredictedState) -> None:
     """Follow a node to its new release."""
     if step.release is not None:
-        course.releases.moved(step.target, step.release)
+        predicted.releases.moved(step.target, step.release)
 
 
 def further(step: StartsAnew) -> tuple[type, ...]:
@@ -66,7 +66,7 @@ _START = node_verb(
     "start",
     ("kill: broker-1", "start: broker-1"),
     Start,
-    Deed(
+    NodeAction(
         do=each(_do),
         abilities=(Starts,),
         further=further,

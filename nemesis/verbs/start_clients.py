@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from history.failure import SpecError
 from nemesis.verbs.step import Step
+from nemesis.verbs.step_source import StepSource
 from nemesis.verbs.verb import Director, Verb
-from nemesis.verbs.written import Written
 
 _ALL = "all"
 
@@ -21,7 +21,7 @@ class StartClients(Step):
     """Start the clients of every workload."""
 
 
-def _parse(written: Written) -> StartClients:
+def _parse(written: StepSource) -> StartClients:
     if written.operand != _ALL:
         raise SpecError((), f"start_clients takes 'all', found {written.operand!r}")
     return StartClients()
@@ -39,7 +39,7 @@ VERBS = (
         parse=_parse,
         data=lambda _step: {"start_clients": _ALL},
         perform=_perform,
-        follow=lambda _step, course: course.start_clients(),
+        follow=lambda _step, predicted: predicted.start_clients(),
         why_not_tried=lambda _step: "the clients of a trial begin with it",
     ),
 )

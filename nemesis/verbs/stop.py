@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from clusters.abilities import Starts, Stops
 from clusters.port import Cluster, NodeName, NodeState
 from nemesis.targets import Target
-from nemesis.verbs.course import Now
 from nemesis.verbs.episode import Due, Opening, on_nodes
 from nemesis.verbs.on_nodes import each, node_verb, require_state
+from nemesis.verbs.predicted_state import Now
 from nemesis.verbs.start import Start
 from nemesis.verbs.step import OnNodes
-from nemesis.verbs.verb import Deed
+from nemesis.verbs.verb import NodeAction
 
 STOP_S = 30.0
 
@@ -44,7 +44,7 @@ _STOP = node_verb(
     "stop",
     ("stop: broker-1",),
     ShutDown,
-    Deed(
+    NodeAction(
         do=each(_do),
         abilities=(Stops, Starts),
         tried_in=(NodeState.RUNNING,),

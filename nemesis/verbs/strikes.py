@@ -24,10 +24,10 @@ from nemesis.verbs.episode import Begun, Episode, EpisodeWindow, Opening
 from nemesis.verbs.kill import Kill
 from nemesis.verbs.move_leader import MoveLeader
 from nemesis.verbs.pause import Pause
+from nemesis.verbs.prerequisite import Prerequisite
 from nemesis.verbs.rule import Lay
 from nemesis.verbs.step import Play, Step
 from nemesis.verbs.stop import ShutDown
-from nemesis.verbs.takes import Takes
 from nemesis.windows import drawn_message_fault, drawn_window
 from nemesis.wire.rules import Action, Clause, Delay, Drop, Duplicate, Hold, Operator, Reorder
 
@@ -223,14 +223,17 @@ EPISODES = (
         Episode(
             kind=form,
             begin=partial(_begin_single, form=form, action=action),
-            takes=Takes.PROXY,
+            prerequisite=Prerequisite.PROXY,
             strikes=meaning,
         )
         for form, (action, meaning) in _SINGLE.items()
     ),
     *(
         Episode(
-            kind=form, begin=partial(_begin_window, form=form), takes=Takes.PROXY, strikes=meaning
+            kind=form,
+            begin=partial(_begin_window, form=form),
+            prerequisite=Prerequisite.PROXY,
+            strikes=meaning,
         )
         for form, meaning in _FORMS.items()
     ),
@@ -239,7 +242,7 @@ EPISODES = (
         begin=partial(
             _begin_play, form="relay", drawn=drawn_relay, replicas_min=relays.REPLICAS_MIN
         ),
-        takes=Takes.PROXY,
+        prerequisite=Prerequisite.PROXY,
         strikes="a leadership goes round while replicas do not hear each other (three replicas)",
     ),
     Episode(
@@ -252,7 +255,7 @@ EPISODES = (
             rule="late",
             followers_go=True,
         ),
-        takes=Takes.PROXY,
+        prerequisite=Prerequisite.PROXY,
         strikes="a Fetch arrives after its sender lost its disk and came back (three replicas)",
     ),
 )

@@ -14,13 +14,13 @@ from clusters.abilities import Throttles
 from clusters.port import Cluster, NodeName
 from history.failure import SpecError
 from nemesis.targets import Target
-from nemesis.verbs.course import Now
 from nemesis.verbs.episode import Due, Opening, on_nodes
 from nemesis.verbs.on_nodes import each, node_verb
+from nemesis.verbs.predicted_state import Now
+from nemesis.verbs.prerequisite import Prerequisite
 from nemesis.verbs.step import OnNodes
-from nemesis.verbs.takes import Takes
-from nemesis.verbs.verb import Deed, Healing
-from nemesis.verbs.written import Written
+from nemesis.verbs.step_source import StepSource
+from nemesis.verbs.verb import Healing, NodeAction
 
 _PERCENT: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*%")
 _SHARE_MIN: Final = 0.01
@@ -39,7 +39,7 @@ class Unthrottle(OnNodes):
     """Give each node as much processor time as it asks for."""
 
 
-def _own(written: Written) -> dict[str, Any]:
+def _own(written: StepSource) -> dict[str, Any]:
     return {"of_a_core": written.needed("cpu", _share)}
 
 
@@ -71,11 +71,11 @@ _THROTTLE = node_verb(
     "throttle",
     ("{throttle: broker-1, cpu: 10%}",),
     Throttle,
-    Deed(
+    NodeAction(
         do=each(_do),
         abilities=(Throttles,),
         on_this_machine=True,
-        takes=Takes.GROUPS,
+        prerequisite=Prerequisite.GROUPS,
     ),
     healed_by="unthrottle",
     modifiers=("cpu",),
@@ -90,7 +90,7 @@ _UNTHROTTLE = node_verb(
     "unthrottle",
     ("{throttle: broker-1, cpu: 10%}", "unthrottle: broker-1"),
     Unthrottle,
-    Deed(
+    NodeAction(
         do=each(_undo),
         abilities=(Throttles,),
         heals=Healing(seen="runs, it takes part", of_running_nodes=False, of_the_living=True),

@@ -13,11 +13,11 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from clusters.port import Cluster, NodeName, NodeState
 from nemesis.clients import ControlsClients
-from nemesis.verbs.course import PlayCourse
 from nemesis.verbs.episode import Episode
+from nemesis.verbs.predicted_state import PredictedState
+from nemesis.verbs.prerequisite import Prerequisite
 from nemesis.verbs.step import OnNodes, Step
-from nemesis.verbs.takes import Takes
-from nemesis.verbs.written import Written
+from nemesis.verbs.step_source import StepSource
 from nemesis.wire.rules import Action, Match
 
 OnClient = Callable[[ControlsClients, str], str]
@@ -108,7 +108,7 @@ class Healing:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Deed(Generic[N]):
+class NodeAction(Generic[N]):
     """The effect of a verb on nodes."""
 
     do: Callable[[Cluster, Sequence[NodeName], N], str]
@@ -119,7 +119,7 @@ class Deed(Generic[N]):
     """Further ports that its modifiers take."""
     on_this_machine: bool = False
     """It is done to files and processes of this machine, wherever the nodes may be."""
-    takes: Takes | None = None
+    prerequisite: Prerequisite | None = None
     tried_in: tuple[NodeState, ...] = ()
     """The states of a node in which a trial does it; a node in another one is left as it is. None:
     no trial does it."""
@@ -153,15 +153,15 @@ class Verb(Generic[S]):
     cluster with topic `t`. The manual shows it, and the suite performs it everywhere."""
     step: type[S]
     fits: Callable[[S], bool] = lambda _step: True
-    """Tells its own steps, where verbs share a class of steps."""
-    parse: Callable[[Written], Step]
+    """Whether a step of a class that several verbs share belongs to this verb."""
+    parse: Callable[[StepSource], Step]
     """Raises SpecError with the path below the step. The caller adds `at`."""
     data: Callable[[S], dict[str, object]]
     """The word with its operand, and its modifiers; `parse` reads it back."""
     perform: Callable[[S, Director], bool]
     modifiers: tuple[str, ...] = ()
-    follow: Callable[[S, PlayCourse], None] = lambda _step, _course: None
-    """Tells the course of the play what it does; SpecError if it contradicts that."""
+    follow: Callable[[S, PredictedState], None] = lambda _step, _predicted: None
+    """Applies its certain effects to the predicted state; SpecError if it contradicts that."""
     why_not: Callable[[S, Capabilities], str | None] = lambda _step, _there: None
     """Returns the reason why it cannot be done there, or None."""
     why_not_tried: Callable[[S], str | None] = lambda _step: None
@@ -174,7 +174,7 @@ class Verb(Generic[S]):
     """The kind of fault that a step is; None: its word."""
     concerns_clients: Callable[[S], bool] = lambda _step: False
     """Tells whether it is done to the links of clients, which then go through the proxy, too."""
-    deed: "Deed[Any] | None" = None
+    action: "NodeAction[Any] | None" = None
     """The effect of a verb that is done to nodes."""
     episodes: tuple[Episode, ...] = ()
     """The kinds of fault that a mix makes of it."""

@@ -6,8 +6,8 @@
 from dataclasses import dataclass
 
 from nemesis.verbs.step import Step
+from nemesis.verbs.step_source import StepSource
 from nemesis.verbs.verb import Director, Verb
-from nemesis.verbs.written import Written
 from nemesis.words import duration_text
 
 
@@ -18,7 +18,7 @@ class Wait(Step):
     for_s: float
 
 
-def _parse(written: Written) -> Wait:
+def _parse(written: StepSource) -> Wait:
     return Wait(for_s=written.duration_s("wait"))
 
 

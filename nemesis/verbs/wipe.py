@@ -6,14 +6,14 @@ from typing import Any
 from clusters.abilities import FormatsByTool, Starts, Wipes
 from clusters.port import Cluster, NodeName, NodeState
 from nemesis.targets import NamedNodes
-from nemesis.verbs.course import Now, PlayCourse
 from nemesis.verbs.episode import on_nodes, until_healed
 from nemesis.verbs.kill import Kill
 from nemesis.verbs.on_nodes import each, node_verb, require_state
+from nemesis.verbs.predicted_state import Now, PredictedState
 from nemesis.verbs.start import Start
 from nemesis.verbs.step import OnNodes
-from nemesis.verbs.verb import Deed
-from nemesis.verbs.written import Written
+from nemesis.verbs.step_source import StepSource
+from nemesis.verbs.verb import NodeAction
 
 _FLAGS = ("keep_directory_id", "by_tool")
 
@@ -28,7 +28,7 @@ class Wipe(OnNodes):
     """The release's own tool formats the disk, which is not synced then."""
 
 
-def _own(written: Written) -> dict[str, Any]:
+def _own(written: StepSource) -> dict[str, Any]:
     return {flag: written.flag(flag) for flag in _FLAGS}
 
 
@@ -51,7 +51,7 @@ _WIPE = node_verb(
     "wipe",
     ("kill: broker-1", "wipe: broker-1"),
     Wipe,
-    Deed(
+    NodeAction(
         do=each(_do),
         abilities=(Wipes, Starts),
         further=lambda step: (FormatsByTool,) if step.by_tool else (),
@@ -80,12 +80,12 @@ _WIPE = node_verb(
 )
 
 
-def _follow(step: Wipe, course: PlayCourse) -> None:
+def _follow(step: Wipe, predicted: PredictedState) -> None:
     """Follow a wipe: a node that was removed may lose its disk before it is added anew."""
     if isinstance(step.target, NamedNodes):
-        members = tuple(node for node in step.target.nodes if node in course.members)
+        members = tuple(node for node in step.target.nodes if node in predicted.members)
         step = replace(step, target=NamedNodes(nodes=members))
-    _WIPE.follow(step, course)
+    _WIPE.follow(step, predicted)
 
 
 VERBS = (replace(_WIPE, follow=_follow),)

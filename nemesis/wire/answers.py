@@ -93,7 +93,7 @@ def error_response(frame: Frame, error: str) -> bytes | None:
     None if the request cannot be read, or its response has no place for the error.
     """
     header = frame.header
-    if header.spoken is not None:
+    if header.api_versions is not None:
         return error_frame(header, error)
     try:
         request = frame.entity()

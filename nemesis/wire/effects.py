@@ -54,7 +54,7 @@ class Resumed:
 
 
 @dataclass(frozen=True, slots=True)
-class Errand:
+class ProxyRequest:
     """Send this request to its target over a connection of its own, and drop the answer."""
 
     frame: Frame
@@ -69,4 +69,4 @@ class Broken:
     reason: str
 
 
-Effect = Send | Finish | Reset | Wake | Resumed | Errand | Broken
+Effect = Send | Finish | Reset | Wake | Resumed | ProxyRequest | Broken

@@ -40,7 +40,7 @@ class Header(NamedTuple):
     client_id: str | None
     answered: bool
     """True if there will be a response: a Produce with acks=0 has none."""
-    spoken: tuple[int, int] | None = None
+    api_versions: tuple[int, int] | None = None
     """Key and version on the wire, where `api_key` is only their meaning (a dialect)."""
 
 

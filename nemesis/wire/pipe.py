@@ -140,7 +140,7 @@ class Pipe:
 
     @property
     def carries(self) -> bool:
-        """Return whether bytes wait here that are still to be walked over."""
+        """Return whether unparsed bytes are buffered."""
         return bool(self._carry)
 
     @property

@@ -160,6 +160,10 @@ class Rulebook(Generic[Held]):
         self.in_use = bool(self._laid)
         return entry
 
+    def why_not_active(self, name: str) -> str:
+        """Return the error message for a name that no active rule has."""
+        return f"no rule {name} is active (active: {', '.join(self._laid) or 'none'})"
+
     def __contains__(self, name: str) -> bool:
         return name in self._laid
 

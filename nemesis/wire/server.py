@@ -19,7 +19,7 @@ from history.failure import HarnessError
 from nemesis.wire.actions import let_go
 from nemesis.wire.connection import ProxyConnection
 from nemesis.wire.decoding.reference import meant
-from nemesis.wire.effects import Broken, Effect, Errand, Finish, Reset, Resumed, Send, Wake
+from nemesis.wire.effects import Broken, Effect, Finish, ProxyRequest, Reset, Resumed, Send, Wake
 from nemesis.wire.frame import TopicNames
 from nemesis.wire.pipe import HeldFrame
 from nemesis.wire.rulebook import LaidRule, Rulebook
@@ -243,7 +243,7 @@ class Proxy:
                     del self._connections[session]
 
     def _do(
-        self, session: Session, effect: Finish | Reset | Wake | Resumed | Errand | Broken
+        self, session: Session, effect: Finish | Reset | Wake | Resumed | ProxyRequest | Broken
     ) -> None:
         """Do any effect but Send, which is most frequent and takes a shorter way."""
         match effect:
@@ -251,7 +251,7 @@ class Proxy:
                 self.touch(session)
             case Wake(at_ns=at_ns):
                 self._loop.wake(at_ns, lambda: self._wake_up(session))
-            case Errand(frame=frame, copy=copy):
+            case ProxyRequest(frame=frame, copy=copy):
                 runner = proxied(next(self._numbers), session.link, self._common, errand=True)
                 self._connect(runner, None)
                 runner.run_errand(frame, self.now_ns(), copy=copy)
@@ -275,7 +275,7 @@ class Proxy:
     def _removed(self, name: str) -> LaidRule[HeldFrame]:
         entry = self._book.remove(name)
         if entry is None:
-            raise HarnessError(f"no rule named {name} is laid")
+            raise HarnessError(self._book.why_not_active(name))
         return entry
 
     def _note(self, session: Session, reason: str) -> None:

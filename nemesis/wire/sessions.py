@@ -20,7 +20,17 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol
 
 from nemesis.wire.actions import act, let_go
-from nemesis.wire.effects import Broken, Effect, Errand, Finish, Reset, Resumed, Send, Side, Wake
+from nemesis.wire.effects import (
+    Broken,
+    Effect,
+    Finish,
+    ProxyRequest,
+    Reset,
+    Resumed,
+    Send,
+    Side,
+    Wake,
+)
 from nemesis.wire.exchanges import Exchanges
 from nemesis.wire.frame import Frame, TopicNames
 from nemesis.wire.frames import Header
@@ -255,7 +265,7 @@ class Session:
 
     def again(self, frame: Frame, *, copy: bool) -> None:
         """Send a request over a connection of its own. `copy`: it is there twice now."""
-        self.common.act(self, Errand(frame, copy=copy))
+        self.common.act(self, ProxyRequest(frame, copy=copy))
 
     def give_up(self, reason: str) -> None:
         """Close the connection, and say why."""

@@ -8,7 +8,7 @@ have them, and no rule concerns them. Only a partition does.
 
 from typing import Any
 
-from clusters.kafka.asking import CLIENT_ID
+from clusters.kafka.multi_node_requests import CLIENT_ID
 from clusters.kafka_port import Role
 from clusters.link_protocol import LinkProtocol
 from clusters.port import CLIENTS
@@ -104,7 +104,8 @@ class _Stream:
             said = said_by(header, data)
             taped = fetches.tells(*said)
             if not (taped or (book.in_use and book.wants(self._link, pipe.direction, header))):
-                session.pass_bytes(pipe, data)  # Nearly all are such: nothing more is made of them.
+                # Fast path: most frames match no rule and are not recorded.
+                session.pass_bytes(pipe, data)
                 return
         frame = Frame(
             connection=session.number,

@@ -53,7 +53,7 @@ class Tape:
     ) -> int:
         """Write a frame down as it arrives; return its number."""
         header = frame.header
-        api_key, api_version = header.spoken or (header.api_key, header.api_version)
+        api_key, api_version = header.api_versions or (header.api_key, header.api_version)
         request = frame.direction is Direction.REQUEST
         columns = {
             **frame.decoded.columns,

@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 from clusters.hosts.warden import Warden
-from clusters.kafka.asking import is_answered
+from clusters.kafka.multi_node_requests import is_answered
 from clusters.port import NodeName
 from clusters.processes.networks import IsAnswered
 from history.clock import Clock

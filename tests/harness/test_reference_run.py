@@ -49,9 +49,9 @@ def test_smoke_is_valid_and_leaves_its_evidence(fencepost: Fencepost, tmp_path: 
         if row["api"] == "BrokerHeartbeat"
     ]
     # Before it knows the level, a broker speaks as at the first.
-    spoken = [(row["api_key"], row["api_version"]) for row in beats]
-    assert spoken[-1] == (63, 1)
-    assert set(spoken) <= {(58, 0), (63, 1)}
+    api_versions = [(row["api_key"], row["api_version"]) for row in beats]
+    assert api_versions[-1] == (63, 1)
+    assert set(api_versions) <= {(58, 0), (63, 1)}
 
 
 @pytest.mark.parametrize("make", ["reference", "simulated"])

@@ -8,15 +8,15 @@ from clusters.port import NodeName
 from clusters.stage import Stage
 from history.failure import SpecError
 from nemesis.play import parse_play, step_data
-from nemesis.steps import takes_of, uses_clients
+from nemesis.steps import prerequisites_of, uses_clients
 from nemesis.targets import NamedNodes
 from nemesis.verbs.await_condition import Await
 from nemesis.verbs.heal import Heal
 from nemesis.verbs.pause import Resume
+from nemesis.verbs.prerequisite import Prerequisite
 from nemesis.verbs.rule import Lay
 from nemesis.verbs.snapshot import TakeSnapshot
 from nemesis.verbs.step import OnNodes, Parties, Play
-from nemesis.verbs.takes import Takes
 from nemesis.verbs.wait import Wait
 from nemesis.wire.rules import Clause, Direction, Hold, Match, Operator
 
@@ -342,10 +342,12 @@ def test_every_word_of_disks_written_down_is_read_back_the_same() -> None:
 
 
 def test_a_play_says_whether_it_needs_disks_of_the_nodes_own() -> None:
-    assert not takes_of(play({"kill": "broker-1"}, {"wipe": "broker-1"}, {"flip_bit": "broker-1"}))
+    assert not prerequisites_of(
+        play({"kill": "broker-1"}, {"wipe": "broker-1"}, {"flip_bit": "broker-1"})
+    )
     filled = play({"choose": [[{"fill_disk": "broker-1"}], []]})
-    assert takes_of(filled) == {Takes.DISK_IMAGES}
-    assert takes_of(play({"cut_power": "broker-1"})) == {Takes.DISKS}
+    assert prerequisites_of(filled) == {Prerequisite.DISK_IMAGES}
+    assert prerequisites_of(play({"cut_power": "broker-1"})) == {Prerequisite.DISKS}
 
 
 def test_a_node_that_was_seen_to_be_down_may_be_wiped() -> None:

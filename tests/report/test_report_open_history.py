@@ -2,14 +2,14 @@
 
 from pathlib import Path
 
-from harness.histories.made import Making, made
+from harness.histories.synthetic import SyntheticHistory, synthetic_run
 from report.junit import write_junit
 from report.page import write_page
 from report.reading import read_run
 
 
 def test_a_history_without_clients_has_a_page_without_troubles(tmp_path: Path) -> None:
-    making = Making(
+    spec = SyntheticHistory(
         model="register",
         operations=50,
         keys=2,
@@ -21,7 +21,7 @@ def test_a_history_without_clients_has_a_page_without_troubles(tmp_path: Path) -
         name="open",
         command="fencepost history generate",
     )
-    run = made(making, results=tmp_path)
+    run = synthetic_run(spec, results=tmp_path)
     assert read_run(run).troubles == ()
     assert "A made-up history of a register" in write_page(run).read_text()
     assert "not checked" in write_junit(run).read_text().lower()

@@ -28,7 +28,7 @@ from history.errors import ATTEMPTS_UNBOUNDED, outcome_of
 from history.operation import Outcome
 from workloads.simulated.payload import Payload
 from workloads.simulated.routes import Correlations, Routes
-from workloads.simulated.sends import BatchEnd, Lane, ProducerPlan, Sends
+from workloads.simulated.sends import BatchEnd, PartitionQueue, ProducerPlan, Sends
 
 _MS: Final = 1_000_000
 _TICK_NS: Final = 50 * _MS
@@ -84,10 +84,10 @@ class SimulatedProducer:
             correlations=self._correlations,
             first=plan.process,
         )
-        self._lanes = [Lane(number) for number in range(len(plan.places))]
-        self._requests: dict[int, tuple[int, list[Lane], int]] = {}
+        self._lanes = [PartitionQueue(number) for number in range(len(plan.places))]
+        self._requests: dict[int, tuple[int, list[PartitionQueue], int]] = {}
         """When a produce request was sent, its lanes and the broker, by correlation."""
-        self._asking: dict[int, tuple[int, Lane, int]] = {}
+        self._asking: dict[int, tuple[int, PartitionQueue, int]] = {}
         """Since when a lane asks for a producer id, the lane and the broker, by correlation."""
         self._draw = Random(f"{plan.seed}/{plan.process}")  # noqa: S311  # to be repeated
         self._begin_ns: int | None = None
@@ -166,7 +166,7 @@ class SimulatedProducer:
     def _send(self, now: int, effects: Effects) -> None:
         """Send each leader a request with the lanes' batches; a lane that is alone gets its own."""
         leaders = self._routes.leaders
-        together: dict[int, list[Lane]] = {}
+        together: dict[int, list[PartitionQueue]] = {}
         for lane in self._lanes:
             if lane.correlation or now < lane.due_ns or not self._is_loaded(lane, now, effects):
                 continue
@@ -180,7 +180,7 @@ class SimulatedProducer:
         for leader, lanes in together.items():
             self._request(now, leader, lanes, effects)
 
-    def _is_loaded(self, lane: Lane, now: int, effects: Effects) -> bool:
+    def _is_loaded(self, lane: PartitionQueue, now: int, effects: Effects) -> bool:
         """Return whether the lane has a batch to send, made of what waits if there was none."""
         if lane.sending is not None:
             return True
@@ -203,7 +203,7 @@ class SimulatedProducer:
         lane.sequence += len(lane.values)
         return True
 
-    def _next_batch(self, lane: Lane) -> tuple[int, Sequence[int]]:
+    def _next_batch(self, lane: PartitionQueue) -> tuple[int, Sequence[int]]:
         """Return what waits, up to the size of a batch: after a stall, several ticks' values."""
         queue = lane.queue
         call_ns, values = queue.popleft()
@@ -214,7 +214,9 @@ class SimulatedProducer:
             joined += queue.popleft()[1]
         return call_ns, Payload.of(joined, call_ns)
 
-    def _request(self, now: int, leader: int, lanes: list[Lane], effects: Effects) -> None:
+    def _request(
+        self, now: int, leader: int, lanes: list[PartitionQueue], effects: Effects
+    ) -> None:
         keys = self._routes.keys
         partitions = tuple((keys[lane.number], lane.sending) for lane in lanes)
         # A request without acks has no answer to wait for.
@@ -229,7 +231,7 @@ class SimulatedProducer:
         for lane in lanes:
             lane.correlation, lane.sent_ns = correlation, now
 
-    def _ask_id(self, lane: Lane, now: int, effects: Effects) -> None:
+    def _ask_id(self, lane: PartitionQueue, now: int, effects: Effects) -> None:
         brokers = self._plan.brokers
         correlation = self._correlations.next()
         broker = brokers[correlation % len(brokers)]
@@ -267,7 +269,9 @@ class SimulatedProducer:
         for lane in lanes.values():
             self._try_again(lane, now)
 
-    def _acknowledged(self, lane: Lane, now: int, base_offset: int, effects: Effects) -> None:
+    def _acknowledged(
+        self, lane: PartitionQueue, now: int, base_offset: int, effects: Effects
+    ) -> None:
         lane.alone = False
         if self._plan.noted and self._acks == _ALL:
             effects.append(
@@ -275,7 +279,7 @@ class SimulatedProducer:
             )
         self._end(lane, now, base_offset=base_offset, outcome=Outcome.OK, error=0)
 
-    def _refused(self, lane: Lane, now: int, error: int) -> None:
+    def _refused(self, lane: PartitionQueue, now: int, error: int) -> None:
         if error in _REFRESHING:
             self._routes.doubt(now)
         if error in _PASSING:
@@ -287,7 +291,7 @@ class SimulatedProducer:
             self._end(lane, now, base_offset=-1, outcome=outcome, error=error)
             self._forget_id(lane)
 
-    def _try_again(self, lane: Lane, now: int) -> None:
+    def _try_again(self, lane: PartitionQueue, now: int) -> None:
         lane.correlation = 0
         lane.alone = True
         lane.due_ns = now + _RETRY_NS
@@ -321,10 +325,12 @@ class SimulatedProducer:
                 self._end(lane, now, base_offset=-1, outcome=Outcome.INFO, error=_TIMED_OUT)
                 self._forget_id(lane)
 
-    def _forget_id(self, lane: Lane) -> None:
+    def _forget_id(self, lane: PartitionQueue) -> None:
         lane.producer_id, lane.alone = -1, True
 
-    def _end(self, lane: Lane, now: int, *, base_offset: int, outcome: Outcome, error: int) -> None:
+    def _end(
+        self, lane: PartitionQueue, now: int, *, base_offset: int, outcome: Outcome, error: int
+    ) -> None:
         if lane.correlation:
             found = self._requests.get(lane.correlation)
             if found is not None:

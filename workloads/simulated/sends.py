@@ -143,7 +143,7 @@ class ProducerPlan:
     """True if it notes what was acknowledged, for an oracle."""
 
 
-class Lane:
+class PartitionQueue:
     """A key: what waits for it, and the batch that is under way."""
 
     __slots__ = (

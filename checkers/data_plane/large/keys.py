@@ -23,6 +23,7 @@ from checkers.data_plane.answers import KeyAnswer, added_up, judged_rows
 from checkers.data_plane.findings import unknown_rows
 from checkers.data_plane.key_assumptions import KEY_ASSUMPTIONS
 from checkers.data_plane.key_check import KeyCheck
+from checkers.data_plane.key_summary import Spans
 from checkers.data_plane.large.jobs import Jobs
 from checkers.data_plane.large.plan import disorder_of, happened_among, planned, shared_values
 from checkers.data_plane.large.survey import Grain, PieceSurvey
@@ -38,7 +39,6 @@ from checkers.data_plane.large.tasks import (
     SurveyPiece,
 )
 from checkers.data_plane.poll_order import is_unmeasured, measured
-from checkers.data_plane.surroundings import Spans
 from checkers.proof import Proof
 from checkers.rows import joined
 from checkers.runner.tasks import TaskResult as TaskAnswer

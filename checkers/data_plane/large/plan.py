@@ -10,9 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from checkers.data_plane.key_summary import KeySummary, Spans, furthest, spans_of
 from checkers.data_plane.large.survey import Blocks, Grain, PieceSurvey
 from checkers.data_plane.steps import Carried, by_process
-from checkers.data_plane.surroundings import KeyContext, Spans, furthest, spans_of
 from checkers.membership import is_among
 from checkers.rows import UNKNOWN_OFFSET, Rows, joined
 
@@ -36,7 +36,7 @@ class KeySegment:
 class KeyPlan:
     """The plan by which a key is judged."""
 
-    around: KeyContext
+    around: KeySummary
     carried: tuple[Carried, ...]
     """Into each piece."""
     segments: tuple[KeySegment, ...]
@@ -136,13 +136,13 @@ def _with_homeless(piece: PieceSurvey, carried: Carried, grain: Grain) -> Blocks
 
 def _surroundings(
     surveys: Sequence[PieceSurvey], *, happened: NDArray[np.int64], assigned: bool
-) -> KeyContext:
+) -> KeySummary:
     bound = max(piece.bound for piece in surveys)
     reader = next(piece.reader for piece in surveys if piece.bound == bound)
     gave_up_ns: dict[int, int] = {}
     for process, time_ns in (item for one in surveys for item in one.gave_up_ns.items()):
         gave_up_ns[process] = min(time_ns, gave_up_ns.get(process, time_ns))
-    return KeyContext(
+    return KeySummary(
         bound=bound,
         reader=reader,
         spans=spans_of([piece.stretches for piece in surveys], assigned=assigned),

@@ -11,7 +11,7 @@ Three kinds of checks ask three kinds of neighbours of a record:
   two segments are *shared* (`key_plan.shared_values`): these segments are judged again without
   them, and the rows of shared values of all segments are exchanged by a hash of the value and
   judged together, by the same kernels. All other values occur in one segment alone;
-- *of the whole key* (the bound, spans, final reads): `KeyContext`.
+- *of the whole key* (the bound, spans, final reads): `KeySummary`.
 
 So each row is judged with all the rows that its check compares it with, and with no others of any
 consequence: the answers are those of the whole key. Values of one producer ascend, so that its
@@ -28,6 +28,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from checkers.data_plane.key_log import KeyLog, log_of_rows
+from checkers.data_plane.key_summary import KeySummary, Spans
 from checkers.data_plane.large.plan import KeySegment
 from checkers.data_plane.large.survey import read_homes, send_homes
 from checkers.data_plane.log import Log
@@ -40,7 +41,6 @@ from checkers.data_plane.steps import (
     send_steps,
     steps_with,
 )
-from checkers.data_plane.surroundings import KeyContext, Spans
 from checkers.rows import UNKNOWN_OFFSET, Rows, joined, split
 from checkers.setting import Setting
 
@@ -88,7 +88,7 @@ def segment_rows(pieces: Iterator[PieceRows], segment: KeySegment, setting: Sett
 
 
 def segment_log(
-    key: str, setting: Setting, rows: SegmentRows, *, segment: KeySegment, around: KeyContext
+    key: str, setting: Setting, rows: SegmentRows, *, segment: KeySegment, around: KeySummary
 ) -> KeyLog:
     """Return the key log of a segment. A delta that only other segments know has the size `FAR`."""
     log = log_of_rows(
@@ -161,7 +161,7 @@ def shares(rows: SegmentRows, shared: Spans, *, buckets: int) -> Iterator[tuple[
 
 
 def log_of_shared(
-    key: str, setting: Setting, parts: Sequence[SegmentRows], *, around: KeyContext
+    key: str, setting: Setting, parts: Sequence[SegmentRows], *, around: KeySummary
 ) -> KeyLog:
     """Return the key log of all rows of some shared values: for checks by value."""
     sends = joined([part.sends for part in parts])

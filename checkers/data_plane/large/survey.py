@@ -20,8 +20,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from checkers.data_plane.steps import Carried, by_process, read_steps, send_steps
-from checkers.data_plane.surroundings import (
+from checkers.data_plane.key_summary import (
     Reach,
     Stretches,
     bound_of,
@@ -30,6 +29,7 @@ from checkers.data_plane.surroundings import (
     stretches_read,
     times_given_up,
 )
+from checkers.data_plane.steps import Carried, by_process, read_steps, send_steps
 from checkers.rows import INFO, OK, UNKNOWN_OFFSET, Rows, joined, split
 from checkers.setting import Setting
 

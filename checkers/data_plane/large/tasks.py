@@ -15,6 +15,7 @@ from checkers.data_plane.answers import KeyAnswer, answers_of
 from checkers.data_plane.key_assumptions import KEY_ASSUMPTIONS
 from checkers.data_plane.key_check import KeyCheck
 from checkers.data_plane.key_log import KeyLog
+from checkers.data_plane.key_summary import KeySummary, Spans
 from checkers.data_plane.large.jobs import Dealt
 from checkers.data_plane.large.plan import KeySegment
 from checkers.data_plane.large.segment import (
@@ -29,7 +30,6 @@ from checkers.data_plane.large.segment import (
 )
 from checkers.data_plane.large.survey import Grain, PieceSurvey, survey
 from checkers.data_plane.steps import Carried
-from checkers.data_plane.surroundings import KeyContext, Spans
 from checkers.membership import is_among
 from checkers.rows import COLUMNS, split
 from checkers.runner.table_pieces import Stretch, stretch_rows
@@ -101,7 +101,7 @@ class SegmentSource:
 
     key: str
     setting: Setting
-    around: KeyContext
+    around: KeySummary
     segment: KeySegment
     pieces: tuple[KeyPiece, ...]
     carried: tuple[Carried, ...]
@@ -174,7 +174,7 @@ class JudgeShared:
 
     keys: tuple[str, ...]
     setting: Setting
-    around: tuple[KeyContext, ...]
+    around: tuple[KeySummary, ...]
     """The surroundings of each key."""
     key_of_bucket: tuple[int, ...]
     checks: Mapping[str, KeyCheck]

@@ -110,7 +110,7 @@ def _hands_on(directory: Path, controller: str) -> bool:
 def _writable(parent: Parent, controller: str) -> Parent:
     if not os.access(parent.directory, os.W_OK):
         raise HarnessError(
-            f"no group of {controller} may be made in {parent.directory}: it takes root, or a "
-            "group that is delegated to us"
+            f"cannot create a control group for {controller} in {parent.directory}: run as root, "
+            "or delegate that group to this user"
         )
     return parent

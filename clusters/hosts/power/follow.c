@@ -9,7 +9,7 @@
  * - of each change of a name or of a size, how it is undone. It becomes durable, in order, with the
  *   next fsync of anything, as on a file system with a journal.
  *
- * A note stands before its deed, so that a death between them costs nothing. `afterwards.py` reads
+ * A note stands before its deed, so that a death between them costs nothing. `crash_image.py` reads
  * all this; its head says what follows for a disk. All calls are the kernel's own: no libc is linked,
  * and none of our own calls comes back to us. `python -m clusters.hosts.power.library` builds it.
  */

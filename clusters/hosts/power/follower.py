@@ -1,6 +1,6 @@
 """One node's directory of which it is followed what was synced, wherever the node runs.
 
-What a process has to be started with, and what is then done to the files by `afterwards.py`, which
+What a process has to be started with, and what is then done to the files by `crash_image.py`, which
 is run where they are.
 """
 
@@ -14,12 +14,12 @@ from pathlib import Path, PurePath
 from typing import Final
 
 from clusters.hosts.place import Place
-from clusters.hosts.power import afterwards
-from clusters.hosts.power.afterwards import lose_power, settle
+from clusters.hosts.power import crash_image
+from clusters.hosts.power.crash_image import lose_power, settle
 from clusters.hosts.power.library import follow_library
 from history.failure import HarnessError
 
-_SCRIPT: Final = Path(afterwards.__file__)
+_SCRIPT: Final = Path(crash_image.__file__)
 _FOLLOWER: Final = "followed"
 _TIMEOUT_S: Final = 20.0
 _SYNCED, _UNSYNCED = b"synced, ", b"and not synced"

@@ -23,16 +23,16 @@ from clusters.hosts.local import LocalProcess
 from clusters.hosts.local_host import loopback_address
 from clusters.hosts.place import LOG, NodeProcess
 from clusters.hosts.ports import ReservedPorts
-from clusters.hosts.ssh.carrying import (
-    COPY,
-    carry,
-    far_java,
-    home_of,
-    refuse_other_processor,
-    translated,
-)
 from clusters.hosts.ssh.connection import SshConnection
 from clusters.hosts.ssh.inventory import Inventory, Machine, assign
+from clusters.hosts.ssh.uploads import (
+    COPY,
+    carry,
+    home_of,
+    refuse_other_processor,
+    remote_java,
+    translated,
+)
 from clusters.hosts.ssh.warden import RemoteWarden, Way
 from clusters.hosts.warden import Warden
 from clusters.port import NodeName
@@ -46,7 +46,7 @@ _SCRIPT_TIMEOUT_S: Final = 120.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Luggage:
+class Uploads:
     """The files that nodes need over there."""
 
     java_home: Path
@@ -192,7 +192,7 @@ class SshHost:
         inventory: Inventory,
         *,
         nodes: Sequence[NodeName],
-        luggage: Luggage,
+        luggage: Uploads,
         run_id: str,
         warden: Warden,
         directory: Path,
@@ -350,13 +350,13 @@ class _FarProcess(LocalProcess):
 
 
 def _unpacked(
-    luggage: Luggage, *, connection: SshConnection, home: PurePosixPath
+    luggage: Uploads, *, connection: SshConnection, home: PurePosixPath
 ) -> dict[Path, PurePosixPath]:
     """Return where over there the nodes find each part of it."""
     if luggage.for_this_processor:
         refuse_other_processor(connection, way_out="its nodes must be of this machine's kind")
     return {
-        one: (far_java if one == luggage.java_home else carry)(
+        one: (remote_java if one == luggage.java_home else carry)(
             one, connection=connection, home=home
         )
         for one in luggage.carried
@@ -377,7 +377,7 @@ def _refuse_other_time(machine: Machine, offset_ms: float) -> None:
 def _java(connection: SshConnection, home: PurePosixPath, java_home: Path) -> str:
     if connection.machine.java == COPY:
         return "Java to be copied there"
-    return f"Java at {far_java(java_home, connection=connection, home=home)}"
+    return f"Java at {remote_java(java_home, connection=connection, home=home)}"
 
 
 def _free(connection: SshConnection, home: PurePosixPath) -> str:

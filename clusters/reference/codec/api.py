@@ -2,8 +2,8 @@
 
 Requests come in by `asked` and are answered by `answer`. `ask` and `answered` are for what nodes
 ask each other, and for frames of a simulated wire. Clients name topics where the core has ids:
-`Labels` are the names of one request, with an id of its own for a name that the node does not know,
-which is no topic's.
+`RequestTopics` are the topics that one request names. A name that the node does not know gets a
+negative id, which is no topic's.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -17,7 +17,7 @@ from clusters.protocol.entities import Values
 _NS_OF_MS: Final = 1_000_000
 
 
-class Door(Enum):
+class ListenerType(Enum):
     """The kind of listener by which a request comes in."""
 
     BROKER = "broker"
@@ -49,7 +49,7 @@ class KnownTopics(Protocol):
         """The names by id."""
 
 
-class Labels:
+class RequestTopics:
     """The topics of one request, by name and by id."""
 
     __slots__ = ("_image", "_own", "_unknown")
@@ -81,7 +81,7 @@ class Asked:
     version: int
     entity: Any
     """kio's, or the fields by name where the definition is our own."""
-    labels: Labels
+    labels: RequestTopics
     offered: Iterable["Api"]
     """The APIs that exist at this door."""
     wall_offset_ns: int
@@ -98,14 +98,14 @@ class Api:
     """The kind of the request's message."""
     versions: tuple[int, int]
     """The lowest and the highest that are understood."""
-    doors: tuple[Door, ...]
-    asked: Callable[[Any, int, Labels], Any]
+    doors: tuple[ListenerType, ...]
+    asked: Callable[[Any, int, RequestTopics], Any]
     """(entity, correlation, labels) to a request. Raises Unreadable."""
     answer: Callable[[Any, Asked], Values]
     """(response, what it answers) to values."""
-    ask: Callable[[Any, Labels], Values] | None = None
+    ask: Callable[[Any, RequestTopics], Values] | None = None
     """(request, labels) to values."""
-    answered: Callable[[Any, Any, int, Labels], Any] | None = None
+    answered: Callable[[Any, Any, int, RequestTopics], Any] | None = None
     """(entity, request, node that was asked, labels) to a response. Raises Unreadable."""
     asked_in: int | None = None
     """The version in which it is asked where a request states none; None: the highest."""

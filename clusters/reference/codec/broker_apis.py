@@ -11,7 +11,7 @@ from typing import Final
 from clusters.protocol.entities import Unreadable
 from clusters.protocol.message_decoder import Fields
 from clusters.protocol.rpcs.brokers import ALLOCATE_PRODUCER_IDS, ALTER_PARTITION
-from clusters.reference.codec.api import Door, Traffic
+from clusters.reference.codec.api import ListenerType, Traffic
 from clusters.reference.codec.dialect import HEARTBEAT, HEARTBEAT_WITH_LOWEST, REGISTRATION
 from clusters.reference.codec.identifiers import id_of_text, text_of
 from clusters.reference.codec.tables import between_nodes
@@ -63,7 +63,7 @@ BROKER_APIS: Final = (
     between_nodes(
         ALTER_PARTITION,
         (_LOWEST, _EPOCHS_FROM),
-        (Door.CONTROLLER,),
+        (ListenerType.CONTROLLER,),
         request=AlterPartitionRequest,
         response=AlterPartitionResponse,
         into={"items": AlterPartitionItem},
@@ -74,7 +74,7 @@ BROKER_APIS: Final = (
     between_nodes(
         ALLOCATE_PRODUCER_IDS,
         (0, 0),
-        (Door.CONTROLLER,),
+        (ListenerType.CONTROLLER,),
         request=AllocateProducerIdsRequest,
         response=AllocateProducerIdsResponse,
     ),

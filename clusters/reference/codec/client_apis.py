@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from clusters.protocol.entities import Unreadable, Values
-from clusters.reference.codec.api import Api, Asked, Door, Labels, grouped
+from clusters.reference.codec.api import Api, Asked, ListenerType, RequestTopics, grouped
 from clusters.reference.codec.client_asks import (
     DEFAULT_CONFIG,
     configs_answered,
@@ -42,7 +42,7 @@ API_VERSIONS_KNOWN: Final = (0, 3)
 
 _NODE_SOFTWARE: Final = "fencepost-node"
 """The software (KIP-511) by which a broker knows another one; clients state their own."""
-_CLIENTS: Final = (Door.BROKER,)
+_CLIENTS: Final = (ListenerType.BROKER,)
 _NO_OPERATIONS: Final = -(1 << 31)
 """Authorized operations: not asked for."""
 _OF_TOPICS: Final = sum(1 << one for one in (3, 4, 5, 6, 7, 8, 10, 11))
@@ -60,7 +60,7 @@ def asking_versions() -> Values:
     return {"client_software_name": _NODE_SOFTWARE, "client_software_version": "1"}
 
 
-def _versions_asked(entity: Any, correlation: int, _: Labels) -> ApiVersionsRequest:
+def _versions_asked(entity: Any, correlation: int, _: RequestTopics) -> ApiVersionsRequest:
     software = getattr(entity, "client_software_name", "")
     return ApiVersionsRequest(correlation, by_node=software == _NODE_SOFTWARE)
 
@@ -92,7 +92,7 @@ def versions_offered(response: ApiVersionsResponse, apis: Iterable[Api]) -> Valu
     }
 
 
-def _metadata_asked(entity: Any, correlation: int, _: Labels) -> MetadataRequest:
+def _metadata_asked(entity: Any, correlation: int, _: RequestTopics) -> MetadataRequest:
     wanted = entity.topics
     if wanted is None or (not wanted and not entity.__version__):
         topics = None
@@ -163,7 +163,7 @@ def _cluster_answer(response: MetadataResponse, asked: Asked) -> Values:
     }
 
 
-def _configs_asked(entity: Any, correlation: int, _: Labels) -> DescribeConfigsRequest:
+def _configs_asked(entity: Any, correlation: int, _: RequestTopics) -> DescribeConfigsRequest:
     return DescribeConfigsRequest(
         correlation,
         resources=tuple(
@@ -199,7 +199,7 @@ def _configs_answer(response: DescribeConfigsResponse, _: Asked) -> Values:
     }
 
 
-def _coordinator_asked(entity: Any, correlation: int, _: Labels) -> FindCoordinatorRequest:
+def _coordinator_asked(entity: Any, correlation: int, _: RequestTopics) -> FindCoordinatorRequest:
     groups = entity.coordinator_keys if hasattr(entity, "coordinator_keys") else (entity.key,)
     transactional = getattr(entity, "key_type", _GROUP) != _GROUP
     return FindCoordinatorRequest(correlation, tuple(groups), transactional=transactional)
@@ -220,7 +220,7 @@ def _coordinator_answer(response: FindCoordinatorResponse, asked: Asked) -> Valu
     return {"coordinators": found} if hasattr(asked.entity, "coordinator_keys") else found[0]
 
 
-def _commit_asked(entity: Any, correlation: int, _: Labels) -> OffsetCommitRequest:
+def _commit_asked(entity: Any, correlation: int, _: RequestTopics) -> OffsetCommitRequest:
     return OffsetCommitRequest(
         correlation,
         group=entity.group_id,
@@ -253,7 +253,7 @@ def _commit_answer(response: OffsetCommitResponse, _: Asked) -> Values:
     }
 
 
-def _fetch_asked(entity: Any, correlation: int, _: Labels) -> OffsetFetchRequest:
+def _fetch_asked(entity: Any, correlation: int, _: RequestTopics) -> OffsetFetchRequest:
     groups = getattr(entity, "groups", (entity,))
     if len(groups) != 1:
         raise Unreadable(f"offsets of {len(groups)} groups at once")
@@ -290,7 +290,7 @@ def _fetch_answer(response: OffsetFetchResponse, asked: Asked) -> Values:
     return found if groups is None else {"groups": [found | {"group_id": groups[0].group_id}]}
 
 
-def _groups_asked(entity: Any, correlation: int, _: Labels) -> ListGroupsRequest:
+def _groups_asked(entity: Any, correlation: int, _: RequestTopics) -> ListGroupsRequest:
     return ListGroupsRequest(
         correlation,
         states=tuple(getattr(entity, "states_filter", ())),

@@ -7,7 +7,7 @@ answer them.
 from typing import Any, Final
 
 from clusters.protocol.entities import Values
-from clusters.reference.codec.api import Labels
+from clusters.reference.codec.api import RequestTopics
 from clusters.reference.codec.identifiers import id_of_uuid, uuid_of
 from clusters.reference.nodes.messages.client import (
     DescribeConfigsRequest,
@@ -21,7 +21,7 @@ DEFAULT_CONFIG: Final = 5
 """The source (`config_source`) of a setting that has its default."""
 
 
-def metadata_ask(request: MetadataRequest, _: Labels) -> Values:
+def metadata_ask(request: MetadataRequest, _: RequestTopics) -> Values:
     """Return the values of a request for metadata."""
     wanted = request.topics
     named = None if wanted is None else [_topic_values(name, one) for name, one in wanted]
@@ -33,7 +33,7 @@ def _topic_values(name: str, topic_id: int) -> Values:
 
 
 def metadata_answered(
-    entity: Any, request: MetadataRequest, _node: int, _: Labels
+    entity: Any, request: MetadataRequest, _node: int, _: RequestTopics
 ) -> MetadataResponse:
     """Return what a client reads of the answer to it."""
     return MetadataResponse(
@@ -65,7 +65,7 @@ def _partition_answered(one: Any) -> PartitionMetadata:
     )
 
 
-def configs_ask(request: DescribeConfigsRequest, _: Labels) -> Values:
+def configs_ask(request: DescribeConfigsRequest, _: RequestTopics) -> Values:
     """Return the values of a request for settings."""
     return {
         "resources": [
@@ -76,7 +76,7 @@ def configs_ask(request: DescribeConfigsRequest, _: Labels) -> Values:
 
 
 def configs_answered(
-    entity: Any, request: DescribeConfigsRequest, _node: int, _: Labels
+    entity: Any, request: DescribeConfigsRequest, _node: int, _: RequestTopics
 ) -> DescribeConfigsResponse:
     """Return what a client reads of the answer to it."""
     return DescribeConfigsResponse(

@@ -20,7 +20,7 @@ from clusters.protocol.entities import (
 )
 from clusters.protocol.varints import VarintError, read_unsigned
 from clusters.reference.codec import dialect
-from clusters.reference.codec.api import Api, Asked, Door, KnownTopics, Labels
+from clusters.reference.codec.api import Api, Asked, KnownTopics, ListenerType, RequestTopics
 from clusters.reference.codec.broker_apis import (
     BROKER_APIS,
     DIALECT,
@@ -121,18 +121,20 @@ class Codec:
         self._sessions = sessions or FetchSessions(slots=0, seed=0, now_ns=lambda: 0)
         self._image = image
         self._wall_offset_ns = wall_offset_ns
-        self._by_key = {door: {one.key: one for one in apis if door in one.doors} for door in Door}
+        self._by_key = {
+            door: {one.key: one for one in apis if door in one.doors} for door in ListenerType
+        }
         self._by_kind = {one.kind: one for one in apis if one.ask is not None}
         self._traffic = traffic_by_kind(apis)
         self._negotiated = {one.traffic: one.kind for one in apis if one.lowered is not None}
 
-    def incoming(self, door: Door, frame: bytes, *, correlation: int) -> Incoming:
+    def incoming(self, door: ListenerType, frame: bytes, *, correlation: int) -> Incoming:
         """A request's frame, without its length, as a message with this correlation.
 
         Raises Unreadable for what is no request that is understood at this door.
         """
         header = _request_header(frame)
-        if door is Door.CONTROLLER and dialect.is_dialect(header.api_key, header.version):
+        if door is ListenerType.CONTROLLER and dialect.is_dialect(header.api_key, header.version):
             return _dialect_incoming(frame, header, correlation)
         if header.api_key == API_VERSIONS and (own := self._own_versions(header, door)):
             return own
@@ -166,7 +168,7 @@ class Codec:
         if highest is not None and api.lowered is not None:
             request = api.lowered(request, highest)
         assert api.ask is not None
-        version, values = api.version_of(request), api.ask(request, Labels(self._image()))
+        version, values = api.version_of(request), api.ask(request, RequestTopics(self._image()))
         if session is not None and request.kind == FetchRequest.kind:
             values = session.reduced(values)
         kind = request_type(api.key, version)
@@ -218,10 +220,10 @@ class Codec:
         entity = read(response_type(api.key, version), frame)
         if session is not None and request.kind == FetchRequest.kind:
             session.heard(entity)
-        return api.answered(entity, request, node, Labels(self._image()))
+        return api.answered(entity, request, node, RequestTopics(self._image()))
 
     def _fetch(
-        self, api: Api, entity: Any, header: "_Header", correlation: int, door: Door
+        self, api: Api, entity: Any, header: "_Header", correlation: int, door: ListenerType
     ) -> Incoming:
         opened = self._sessions.open(entity)
         if isinstance(opened, OpenFetch):
@@ -237,12 +239,12 @@ class Codec:
         entity: Any,
         header: "_Header",
         correlation: int,
-        door: Door,
+        door: ListenerType,
         *,
         told: Callable[[Values], Values] = _as_it_is,
     ) -> Incoming:
         # A controller names topics by itself.
-        labels = Labels(self._image() if door is Door.BROKER else _NO_NAMES)
+        labels = RequestTopics(self._image() if door is ListenerType.BROKER else _NO_NAMES)
         offered = self._by_key[door].values()
         asked = Asked(api, header.version, entity, labels, offered, self._wall_offset_ns)
         message = api.asked(entity, correlation, labels)
@@ -255,7 +257,7 @@ class Codec:
         silent = isinstance(message, ProduceRequest) and not message.acks
         return Incoming(message, not silent, answer)
 
-    def _own_versions(self, header: "_Header", door: Door) -> Incoming | None:
+    def _own_versions(self, header: "_Header", door: ListenerType) -> Incoming | None:
         """ApiVersions where the node need not be asked; None where it has to be.
 
         To a version too high the answer is one of version 0, which says what there is. A controller
@@ -263,11 +265,11 @@ class Codec:
         """
         lowest, highest = API_VERSIONS_KNOWN
         too_high = not lowest <= header.version <= highest
-        if not too_high and door is Door.BROKER:
+        if not too_high and door is ListenerType.BROKER:
             return None
         nothing_yet = ApiVersionsResponse(correlation=0, level=1, features=())
         values = dict(versions_offered(nothing_yet, self._by_key[door].values()))
-        if door is Door.CONTROLLER:
+        if door is ListenerType.CONTROLLER:
             values["api_keys"] = sorted([*values["api_keys"], *_DIALECT_OFFERED], key=_by_api_key)
         if too_high:
             values["error_code"] = _UNSUPPORTED

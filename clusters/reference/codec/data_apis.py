@@ -6,7 +6,7 @@ from typing import Any, Final
 from clusters.protocol.entities import Unreadable, Values
 from clusters.protocol.rpc import RpcTable
 from clusters.protocol.rpcs.operators import INIT_PRODUCER_ID
-from clusters.reference.codec.api import Asked, Door, Labels, Traffic
+from clusters.reference.codec.api import Asked, ListenerType, RequestTopics, Traffic
 from clusters.reference.codec.batches import batches_in, encoded, produced
 from clusters.reference.codec.identifiers import id_of_uuid
 from clusters.reference.codec.layout import (
@@ -39,7 +39,7 @@ from clusters.reference.nodes.messages.data import (
     ProduceResponse,
 )
 
-_CLIENTS: Final = (Door.BROKER,)
+_CLIENTS: Final = (ListenerType.BROKER,)
 _IDENTIFIERS_FROM: Final = 13
 """Fetch: topics by id."""
 _EPOCHS_FROM: Final = 15
@@ -67,23 +67,23 @@ def _lowered(request: FetchRequest, highest: int) -> FetchRequest:
     return replace(request, version=highest, replica_epoch=epoch)
 
 
-def _no_transactions(entity: Any, _found: dict[str, Any], _: Labels) -> None:
+def _no_transactions(entity: Any, _found: dict[str, Any], _: RequestTopics) -> None:
     if entity.transactional_id is not None:
         raise Unreadable("a transactional produce: there are no transactions here")
 
 
-def _read_topic(topic: Any, found: dict[str, Any], labels: Labels) -> None:
+def _read_topic(topic: Any, found: dict[str, Any], labels: RequestTopics) -> None:
     by_id = hasattr(topic, "topic_id")
     found["topic_id"] = id_of_uuid(topic.topic_id) if by_id else labels.id_of(topic.topic)
 
 
-def _read_replica(entity: Any, found: dict[str, Any], _: Labels) -> None:
+def _read_replica(entity: Any, found: dict[str, Any], _: RequestTopics) -> None:
     state = getattr(entity, "replica_state", entity)
     found["replica_id"] = state.replica_id
     found["replica_epoch"] = getattr(state, "replica_epoch", _NO_EPOCH)
 
 
-def _write_replica(found: dict[str, Any], values: dict[str, Any], _: Labels) -> None:
+def _write_replica(found: dict[str, Any], values: dict[str, Any], _: RequestTopics) -> None:
     who = {"replica_id": found["replica_id"], "replica_epoch": found["replica_epoch"]}
     values |= {"replica_id": found["replica_id"], "replica_state": who}
 
@@ -166,7 +166,9 @@ def _fetch_answer(response: FetchResponse, asked: Asked) -> Values:
     return _FETCHED_BY_NAME.write(response, asked.labels)
 
 
-def _fetch_answered(entity: Any, request: FetchRequest, node: int, labels: Labels) -> FetchResponse:
+def _fetch_answered(
+    entity: Any, request: FetchRequest, node: int, labels: RequestTopics
+) -> FetchResponse:
     """The leader's epoch is not on the wire: it is the one that it was asked in, or refused."""
     assert _FETCH.answered is not None
     response: FetchResponse = _FETCH.answered(entity, request, node, labels)

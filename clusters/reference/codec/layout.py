@@ -12,7 +12,7 @@ from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
 from clusters.protocol.entities import Values
-from clusters.reference.codec.api import Labels, ms_of, ns_of
+from clusters.reference.codec.api import RequestTopics, ms_of, ns_of
 from clusters.reference.codec.identifiers import id_of_uuid, uuid_of
 
 _Found = dict[str, Any]
@@ -26,8 +26,8 @@ _ITSELF: Final = ""
 class Conversion(NamedTuple):
     """One value in both directions: from an entity's to a message's, and back to a plain one."""
 
-    read: Callable[[Any, Labels], Any]
-    write: Callable[[Any, Labels], Any]
+    read: Callable[[Any, RequestTopics], Any]
+    write: Callable[[Any, RequestTopics], Any]
 
 
 PLAIN: Final = Conversion(lambda value, _: value, lambda value, _: value)
@@ -48,9 +48,9 @@ class Part(NamedTuple):
     """Some fields of a message, as an entity has them."""
 
     names: tuple[str, ...]
-    read: Callable[[Any, _Found, Labels], None]
+    read: Callable[[Any, _Found, RequestTopics], None]
     """(entity, fields to add to, labels). Raises Unreadable."""
-    write: Callable[[_Found, dict[str, Any], Labels], None]
+    write: Callable[[_Found, dict[str, Any], RequestTopics], None]
     """(fields, values to add to, labels)."""
 
 
@@ -68,19 +68,19 @@ class Layout:
         shape = _row([name for one in parts for name in one.names]) if into is None else _made(into)
         self.make, self.take = shape
 
-    def read(self, entity: Any, labels: Labels, given: _Found | None = None) -> Any:
+    def read(self, entity: Any, labels: RequestTopics, given: _Found | None = None) -> Any:
         """Return the message; `given`: fields that were found elsewhere. Raises Unreadable."""
         found = {} if given is None else given
         for part in self._parts:
             part.read(entity, found, labels)
         return self.make(found)
 
-    def write(self, message: Any, labels: Labels) -> Values:
+    def write(self, message: Any, labels: RequestTopics) -> Values:
         """Return the entity's values."""
         return _written(self._parts, self.take(message), labels)
 
 
-def _written(parts: Iterable[Part], found: _Found, labels: Labels) -> dict[str, Any]:
+def _written(parts: Iterable[Part], found: _Found, labels: RequestTopics) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for part in parts:
         part.write(found, values, labels)
@@ -126,13 +126,13 @@ def field(name: str, at: str = "", way: Conversion = PLAIN, *, missing: Any = _N
     """
     attribute = at or name
 
-    def read(entity: Any, found: _Found, labels: Labels) -> None:
+    def read(entity: Any, found: _Found, labels: RequestTopics) -> None:
         if missing is _NEEDED or hasattr(entity, attribute):
             found[name] = way.read(getattr(entity, attribute), labels)
         else:
             found[name] = missing
 
-    def write(found: _Found, values: dict[str, Any], labels: Labels) -> None:
+    def write(found: _Found, values: dict[str, Any], labels: RequestTopics) -> None:
         values[attribute] = way.write(found[name], labels)
 
     return Part((name,), read, write)
@@ -141,10 +141,10 @@ def field(name: str, at: str = "", way: Conversion = PLAIN, *, missing: Any = _N
 def number(name: str) -> Part:
     """Return the part of a field that has no structure around it: a partition by its index."""
 
-    def read(entity: Any, found: _Found, _: Labels) -> None:
+    def read(entity: Any, found: _Found, _: RequestTopics) -> None:
         found[name] = entity
 
-    def write(found: _Found, values: dict[str, Any], _: Labels) -> None:
+    def write(found: _Found, values: dict[str, Any], _: RequestTopics) -> None:
         values[_ITSELF] = found[name]
 
     return Part((name,), read, write)
@@ -160,7 +160,7 @@ def always(**stated: Any) -> Part:
 def read_only(name: str, of: Callable[[Any, _Found], Any]) -> Part:
     """Return the part of a field that follows from the entity and the fields read before."""
 
-    def read(entity: Any, found: _Found, _: Labels) -> None:
+    def read(entity: Any, found: _Found, _: RequestTopics) -> None:
         found[name] = of(entity, found)
 
     return Part((name,), read, lambda _found, _values, _: None)
@@ -178,11 +178,11 @@ def write_only(of: Callable[[_Found], Values]) -> Part:
 def inside(at: str, *parts: Part) -> Part:
     """Return the part of fields that an entity has in a structure of its own."""
 
-    def read(entity: Any, found: _Found, labels: Labels) -> None:
+    def read(entity: Any, found: _Found, labels: RequestTopics) -> None:
         for part in parts:
             part.read(getattr(entity, at), found, labels)
 
-    def write(found: _Found, values: dict[str, Any], labels: Labels) -> None:
+    def write(found: _Found, values: dict[str, Any], labels: RequestTopics) -> None:
         values[at] = _written(parts, found, labels)
 
     return Part(tuple(name for one in parts for name in one.names), read, write)
@@ -215,7 +215,7 @@ def by_topic(
     """
     layout = Layout(*topic, *parts, into=into)
 
-    def read(topics: Any, labels: Labels) -> Any:
+    def read(topics: Any, labels: RequestTopics) -> Any:
         items = []
         for entity in topics:
             shared: _Found = {}
@@ -228,7 +228,7 @@ def by_topic(
                 items.append(layout.make(found))
         return tuple(items)
 
-    def write(items: Any, labels: Labels) -> Any:
+    def write(items: Any, labels: RequestTopics) -> Any:
         topics: dict[tuple[Any, ...], dict[str, Any]] = {}
         for item in items:
             found = layout.take(item)

@@ -7,7 +7,7 @@ from typing import Any, Final
 from clusters.protocol.entities import Unreadable, Values
 from clusters.protocol.rpc import RpcTable
 from clusters.protocol.rpcs.operators import ALTER_REASSIGNMENTS, ELECT_LEADERS
-from clusters.reference.codec.api import Api, Asked, Door, Labels
+from clusters.reference.codec.api import Api, Asked, ListenerType, RequestTopics
 from clusters.reference.codec.identifiers import METADATA_TOPIC
 from clusters.reference.codec.layout import (
     DURATION,
@@ -37,7 +37,7 @@ from clusters.reference.nodes.messages.control import (
     NewPartitions,
 )
 
-_BOTH: Final = (Door.BROKER, Door.CONTROLLER)
+_BOTH: Final = (ListenerType.BROKER, ListenerType.CONTROLLER)
 _TIMEOUT: Final = always(timeout=30_000)
 """In ms; the core has none."""
 _NS_OF_MS: Final = 1_000_000
@@ -50,7 +50,7 @@ _REPLICAS: Final = field("replicas", way=NUMBERS)
 _ASSIGNMENTS: Final = each(field("replicas", "broker_ids", NUMBERS))
 
 
-def _quorum_asked(entity: Any, correlation: int, _: Labels) -> DescribeQuorumRequest:
+def _quorum_asked(entity: Any, correlation: int, _: RequestTopics) -> DescribeQuorumRequest:
     named = [(topic.topic_name, len(topic.partitions)) for topic in entity.topics]
     if named != [(METADATA_TOPIC, 1)]:
         raise Unreadable(f"a question about the quorum of {named}")
@@ -163,7 +163,7 @@ OPERATOR_APIS: Final = (
         key=55,
         kind=DescribeQuorumRequest.kind,
         versions=(0, 1),
-        doors=(Door.CONTROLLER,),
+        doors=(ListenerType.CONTROLLER,),
         asked=_quorum_asked,
         answer=_quorum_answer,
     ),

@@ -16,7 +16,7 @@ from clusters.protocol.rpcs.quorum import (
     FETCH_SNAPSHOT,
     VOTE,
 )
-from clusters.reference.codec.api import Api, Asked, Door, Labels, Traffic
+from clusters.reference.codec.api import Api, Asked, ListenerType, RequestTopics, Traffic
 from clusters.reference.codec.layout import (
     DURATION,
     ERROR,
@@ -46,7 +46,7 @@ from clusters.reference.nodes.messages.quorum import (
 _BYTES_MAX: Final = 1 << 26
 _FETCH_VERSION: Final = 13
 """The first one with ids of topics."""
-_CONTROLLERS: Final = (Door.CONTROLLER,)
+_CONTROLLERS: Final = (ListenerType.CONTROLLER,)
 
 
 def quorum_apis(voters: tuple[int, ...]) -> tuple[Api, ...]:
@@ -64,7 +64,7 @@ def quorum_apis(voters: tuple[int, ...]) -> tuple[Api, ...]:
     return fetch, *_ELECTIONS, _SNAPSHOTS
 
 
-def _batches(records: Any, _: Labels) -> Any:
+def _batches(records: Any, _: RequestTopics) -> Any:
     try:
         return batches_in(bytes(records or b""))
     except DecodeError as error:

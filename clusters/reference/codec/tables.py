@@ -25,7 +25,7 @@ from clusters.protocol.rpc import (
     Told,
     ValueKind,
 )
-from clusters.reference.codec.api import Api, Asked, Door, Labels, Traffic
+from clusters.reference.codec.api import Api, Asked, ListenerType, RequestTopics, Traffic
 from clusters.reference.codec.identifiers import METADATA_TOPIC, METADATA_TOPIC_ID, uuid_of
 from clusters.reference.codec.layout import (
     ERROR,
@@ -69,7 +69,7 @@ _NUMBERS: Final = dict.fromkeys(("partition_index", "partition", "index"), 0)
 def between_nodes(
     rpc: RpcTable,
     versions: tuple[int, int],
-    doors: tuple[Door, ...],
+    doors: tuple[ListenerType, ...],
     *,
     request: type[Any],
     response: type[Any],
@@ -91,14 +91,14 @@ def between_nodes(
     has_version = any(one.name == "version" for one in fields(request))
     has_voter = any(one.name == "voter_id" for one in fields(response))
 
-    def asked(entity: Any, correlation: int, labels: Labels) -> Any:
+    def asked(entity: Any, correlation: int, labels: RequestTopics) -> Any:
         version = {"version": int(entity.__version__)} if has_version else {}
         return asking.read(entity, labels, {"correlation": correlation, **version})
 
     def answer(message: Any, to: Asked) -> Values:
         return answering.write(message, to.labels)
 
-    def answered(entity: Any, message: Any, node: int, labels: Labels) -> Any:
+    def answered(entity: Any, message: Any, node: int, labels: RequestTopics) -> Any:
         voter = {"voter_id": node} if has_voter else {}
         return answering.read(entity, labels, {"correlation": message.correlation, **voter})
 
@@ -174,12 +174,12 @@ def _conversion(entry: RpcField, into: _Into) -> Conversion:
 def in_log(*parts: Part, at: str = "topics") -> Part:
     """Return the part of fields that an entity has in its one partition, that of the log."""
 
-    def read(entity: Any, found: dict[str, Any], labels: Labels) -> None:
+    def read(entity: Any, found: dict[str, Any], labels: RequestTopics) -> None:
         one = log_partition(getattr(entity, at))
         for part in parts:
             part.read(one, found, labels)
 
-    def write(found: dict[str, Any], values: dict[str, Any], labels: Labels) -> None:
+    def write(found: dict[str, Any], values: dict[str, Any], labels: RequestTopics) -> None:
         partition: dict[str, Any] = dict(_NUMBERS)
         for part in parts:
             part.write(found, partition, labels)

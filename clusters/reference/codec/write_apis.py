@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from clusters.protocol.entities import Unreadable, Values
 from clusters.protocol.rpc import RpcTable
-from clusters.reference.codec.api import Asked, Door, Labels
+from clusters.reference.codec.api import Asked, ListenerType, RequestTopics
 from clusters.reference.codec.identifiers import id_of_uuid
 from clusters.reference.codec.layout import (
     DURATION,
@@ -34,40 +34,40 @@ from clusters.reference.nodes.messages.control import (
     UpdateFeaturesResponse,
 )
 
-_BOTH: Final = (Door.BROKER, Door.CONTROLLER)
+_BOTH: Final = (ListenerType.BROKER, ListenerType.CONTROLLER)
 _SET: Final = 0
 _DELETE: Final = 1
 _FORWARD_TIMEOUT_MS: Final = 30_000
 
 
-def _read_assignment(entity: Any, found: dict[str, Any], _: Labels) -> None:
+def _read_assignment(entity: Any, found: dict[str, Any], _: RequestTopics) -> None:
     stated = sorted((one.partition_index, tuple(one.broker_ids)) for one in entity.assignments)
     if [index for index, _ in stated] != list(range(len(stated))):
         raise Unreadable(f"topic {entity.name}: an assignment of partitions with gaps")
     found["assignment"] = tuple(replicas for _, replicas in stated) or None
 
 
-def _write_assignment(found: dict[str, Any], values: dict[str, Any], _: Labels) -> None:
+def _write_assignment(found: dict[str, Any], values: dict[str, Any], _: RequestTopics) -> None:
     values["assignments"] = [
         {"partition_index": index, "broker_ids": replicas}
         for index, replicas in enumerate(found["assignment"] or ())
     ]
 
 
-def _read_topics(entity: Any, found: dict[str, Any], _: Labels) -> None:
+def _read_topics(entity: Any, found: dict[str, Any], _: RequestTopics) -> None:
     if hasattr(entity, "topic_names"):
         found["topics"] = tuple((name, -1) for name in entity.topic_names)
     else:
         found["topics"] = tuple((one.name or "", id_of_uuid(one.topic_id)) for one in entity.topics)
 
 
-def _read_change(entity: Any, found: dict[str, Any], _: Labels) -> None:
+def _read_change(entity: Any, found: dict[str, Any], _: RequestTopics) -> None:
     if entity.config_operation not in (_SET, _DELETE):
         raise Unreadable(f"{entity.name}: a setting is set or deleted, not a list")
     found["value"] = entity.value if entity.config_operation == _SET else None
 
 
-def _write_change(found: dict[str, Any], values: dict[str, Any], _: Labels) -> None:
+def _write_change(found: dict[str, Any], values: dict[str, Any], _: RequestTopics) -> None:
     values["config_operation"] = _DELETE if found["value"] is None else _SET
     values["value"] = found["value"]
 

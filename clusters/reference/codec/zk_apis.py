@@ -11,7 +11,7 @@ from clusters.protocol.rpcs.brokers import (
     ISR_CHANGE,
     METADATA_HEARTBEAT,
 )
-from clusters.reference.codec.api import Door, Traffic
+from clusters.reference.codec.api import ListenerType, Traffic
 from clusters.reference.codec.client_apis import CLIENT_APIS
 from clusters.reference.codec.data_apis import DATA_APIS
 from clusters.reference.codec.operator_apis import OPERATOR_APIS
@@ -29,7 +29,7 @@ from clusters.reference.zk.messages import (
     MetadataHeartbeatResponse,
 )
 
-_DOORS: Final = (Door.BROKER,)
+_DOORS: Final = (ListenerType.BROKER,)
 _CONTROLLED_SHUTDOWN: Final = 3
 _OF_BROKERS: Final = (
     between_nodes(

@@ -8,7 +8,7 @@ from typing import Final
 
 from clusters.protocol.rpc import RpcTable
 from clusters.protocol.rpcs.controllers import LEADER_AND_ISR, STOP_REPLICA, UPDATE_METADATA
-from clusters.reference.codec.api import Api, Door, Traffic
+from clusters.reference.codec.api import Api, ListenerType, Traffic
 from clusters.reference.codec.tables import between_nodes
 from clusters.reference.zk.messages import (
     LeaderAndIsrRequest,
@@ -27,7 +27,7 @@ def _api(rpc: RpcTable, version: int, *, request: type, response: type, **into: 
     return between_nodes(
         rpc,
         (version, version),
-        (Door.BROKER,),
+        (ListenerType.BROKER,),
         request=request,
         response=response,
         into=into,

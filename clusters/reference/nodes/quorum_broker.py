@@ -156,10 +156,10 @@ class QuorumRegistrar:
         self.life.look_at_lease(now, effects)
 
     def may_be_forgotten(self) -> bool:
-        """Return whether it is leaving: the controller counts it no more once it has let it go.
+        """Return whether the controller may already have dropped this broker, which is leaving.
 
-        The answer that says so may be on the way. Nor would it be waited for when the level is
-        raised meanwhile, so what counts is which level it knows, not which one it has applied.
+        The answer that says so may still be in flight. Raising the level does not wait for such a
+        broker, so what counts is the highest level it knows, not the one it has applied.
         """
         is_leaving = self.life.state == BrokerState.PENDING_CONTROLLED_SHUTDOWN
         return is_leaving and self._situation.configuration.level_max >= LEVEL_VISIBILITY

@@ -20,8 +20,8 @@ from clusters.reference.nodes.messages.control import (
     BrokerRegistrationResponse,
 )
 from clusters.reference.nodes.states import BrokerState
-from clusters.reference.oracle.decided import Decided, DecidedBroker, Led, Problem
 from clusters.reference.oracle.finding import Nodes
+from clusters.reference.oracle.metadata_oracle import DecidedBroker, Led, MetadataOracle, Problem
 
 _SLACK_NS: Final = 200_000_000
 """Ticks, a drifting clock, and a step that was under way."""
@@ -51,7 +51,7 @@ class _Judged:
 class Leases:
     """The ghost of leases. `lease_ns` is what the cluster is configured with."""
 
-    decided: Decided
+    decided: MetadataOracle
     nodes: Nodes
     lease_ns: int
     _asked: dict[tuple[int, int], int] = field(default_factory=dict)

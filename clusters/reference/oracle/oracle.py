@@ -12,11 +12,11 @@ from typing import Any, Final
 from clusters.node_port import notes
 from clusters.node_port.storage import PartitionKey
 from clusters.reference.nodes.messages import client, control, data
-from clusters.reference.oracle.decided import Decided, Problem
 from clusters.reference.oracle.finding import Finding, Nodes
-from clusters.reference.oracle.kept import Kept
 from clusters.reference.oracle.leases import Leases
-from clusters.reference.oracle.shown import Shown
+from clusters.reference.oracle.metadata_oracle import MetadataOracle, Problem
+from clusters.reference.oracle.record_oracle import RecordOracle
+from clusters.reference.oracle.visibility_oracle import VisibilityOracle
 
 _REGISTER: Final = control.BrokerRegistrationRequest.kind
 _REGISTERED: Final = control.BrokerRegistrationResponse.kind
@@ -49,36 +49,36 @@ class Oracle:
     clients_from: int = 1 << 20
     """Ids from here on are clients'."""
     findings: list[Finding] = field(default_factory=list)
-    decided: Decided = field(default_factory=Decided)
-    kept: Kept = field(init=False)
+    decided: MetadataOracle = field(default_factory=MetadataOracle)
+    records: RecordOracle = field(init=False)
     leases: Leases = field(init=False)
-    shown: Shown = field(init=False)
+    visibility: VisibilityOracle = field(init=False)
 
     def __post_init__(self) -> None:
         """Give the ghosts what they share."""
-        self.kept = Kept(self.decided, self.nodes, self.min_isr)
+        self.records = RecordOracle(self.decided, self.nodes, self.min_isr)
         self.leases = Leases(self.decided, self.nodes, self.lease_ns)
-        self.shown = Shown(self.decided, self.nodes)
+        self.visibility = VisibilityOracle(self.decided, self.nodes)
 
     def started(self, node: int) -> None:
         """A node's process begins."""
         self.decided.restarted(node)
         self.leases.started(node)
-        self.shown.started(node)
+        self.visibility.started(node)
 
     def disk_lost(self, node: int, keys: tuple[PartitionKey, ...] | None = None) -> None:
         """A node's disk lost something, of these partitions or of all."""
-        self.kept.disk_lost(node, keys)
+        self.records.disk_lost(node, keys)
 
     def note(self, now: int, node: int, note: tuple[Any, ...]) -> None:
         """A node or a client says that something became true: (NOTE, subject, …)."""
         subject = note[1]
         if subject == notes.HIGH_WATERMARK:
-            self._add(now, node, self.kept.high_watermark(node, *note[2:5]))
+            self._add(now, node, self.records.high_watermark(node, *note[2:5]))
         elif subject == notes.ACKNOWLEDGED:
-            self._add(now, node, self.kept.acknowledged(note[2], note[3], note[4]))
+            self._add(now, node, self.records.acknowledged(note[2], note[3], note[4]))
         elif subject == notes.READ_RECORDS:
-            self._add(now, node, self.kept.read(note[2], note[3]))
+            self._add(now, node, self.records.read(note[2], note[3]))
         elif subject == notes.COMMITTED_METADATA:
             self._committed(now, node, note[2])
         else:
@@ -90,13 +90,13 @@ class Oracle:
             if target >= self.clients_from:
                 self._add(now, source, self.leases.served(source, now))
                 if kind == _API_VERSIONS:
-                    self._add(now, source, self.shown.offered(source, message.level))
+                    self._add(now, source, self.visibility.offered(source, message.level))
         elif kind in (_HEARTBEAT, _REGISTER):
             self.leases.heartbeat_sent(source, message, now)
         elif kind == _HEARTBEAT_ANSWER:
             self._add(now, source, self.leases.heartbeat_answered(source, target, message))
         elif kind == _ALTER:
-            self._add(now, source, self.kept.proposed(source, message))
+            self._add(now, source, self.records.proposed(source, message))
         elif kind == _ALTER_ANSWER:
             self._add(now, source, self.leases.proposal_answered(source, target, message))
 
@@ -111,21 +111,21 @@ class Oracle:
 
     def finish(self, now: int) -> None:
         """Everything was healed, and the cluster is quiet."""
-        self._add(now, -1, self.kept.finish())
+        self._add(now, -1, self.records.finish())
 
     def _rarer(self, now: int, node: int, subject: str, note: tuple[Any, ...]) -> None:
         if subject == notes.LEADS:
-            self._add(now, node, self.kept.leads(node, note[2], note[3]))
+            self._add(now, node, self.records.leads(node, note[2], note[3]))
         elif subject == notes.TRUNCATED:
-            self._add(now, node, self.kept.truncated(node, note[2]))
+            self._add(now, node, self.records.truncated(node, note[2]))
         elif subject == notes.PROPOSED:
             self.leases.proposed(node, *note[2:6])
         elif subject == notes.READ_BEGAN:
-            self.shown.read_began(node, note[2])
+            self.visibility.read_began(node, note[2])
         elif subject == notes.READ_METADATA:
-            self._add(now, node, self.shown.read(node, note[2], note[3], note[4]))
+            self._add(now, node, self.visibility.read(node, note[2], note[3], note[4]))
         elif subject == notes.TOLD_LOWEST:
-            self._add(now, node, self.shown.told(node, note[2], note[3]))
+            self._add(now, node, self.visibility.told(node, note[2], note[3]))
         elif subject == notes.ACKNOWLEDGED_METADATA:
             self._wrote(node, note[2])
         elif subject == notes.BROKER_STATE:
@@ -134,27 +134,27 @@ class Oracle:
             self._add(now, node, self.decided.was_elected(node, note[2]))
         elif subject == notes.ACTIVE:
             self.leases.is_active(node, note[2], now)
-            self.shown.is_active(node, note[2])
+            self.visibility.is_active(node, note[2])
         elif subject == notes.VISIBLE:
-            self._add(now, node, self.shown.is_visible(node, note[2]))
+            self._add(now, node, self.visibility.is_visible(node, note[2]))
 
     def _wrote(self, node: int, end_offset: int) -> None:
         batches = self.nodes.metadata(node, end_offset - 1, end_offset)
-        self.shown.wrote(end_offset, batches[-1].epoch if batches else -1)
+        self.visibility.wrote(end_offset, batches[-1].epoch if batches else -1)
 
     def _committed(self, now: int, node: int, end: int) -> None:
         decided, before = self.decided, self.decided.offset
         self._add(now, node, decided.was_counted(node, end, self.nodes, now))
         if decided.offset == before:
             return
-        if self.shown.awaits:
-            self._add(now, node, self.shown.committed(decided.epochs(before)))
+        if self.visibility.awaits:
+            self._add(now, node, self.visibility.committed(decided.epochs(before)))
         for broker_id, old, new in decided.registered:
             self._add(now, node, self.leases.registered(broker_id, old, new, now))
         for key, was, led in decided.joined:
             self._add(now, node, self.leases.joined(key, was, led))
         for key, was, led in decided.changed:
-            self._add(now, node, self.kept.isr_changed(key, was, led))
+            self._add(now, node, self.records.isr_changed(key, was, led))
         decided.registered.clear()
         decided.joined.clear()
         decided.changed.clear()

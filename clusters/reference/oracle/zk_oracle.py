@@ -11,10 +11,10 @@ from typing import Any, Final
 from clusters.node_port import notes
 from clusters.node_port.storage import PartitionKey
 from clusters.reference.nodes.messages import client, data
-from clusters.reference.oracle.contact import Contact
-from clusters.reference.oracle.decided import Problem
 from clusters.reference.oracle.finding import Finding, Nodes
-from clusters.reference.oracle.kept import Kept
+from clusters.reference.oracle.metadata_oracle import Problem
+from clusters.reference.oracle.record_oracle import RecordOracle
+from clusters.reference.oracle.zk_heartbeat_oracle import ZkHeartbeatOracle
 from clusters.reference.oracle.znodes import ZnodeDecisions
 from clusters.reference.zk import messages as zk
 
@@ -61,8 +61,8 @@ class ZkOracle:
     clients_from: int = 1 << 20
     findings: list[Finding] = field(default_factory=list)
     decided: ZnodeDecisions = field(default_factory=ZnodeDecisions)
-    kept: Kept = field(init=False)
-    contact: Contact = field(init=False)
+    records: RecordOracle = field(init=False)
+    heartbeats: ZkHeartbeatOracle = field(init=False)
     _asked: dict[tuple[int, int], Any] = field(default_factory=dict)
     """The IsrChanges that were sent, by (broker, correlation); each process counts anew."""
     _changes: dict[tuple[int, int, int], tuple[Any, int, int]] = field(default_factory=dict)
@@ -75,45 +75,45 @@ class ZkOracle:
 
     def __post_init__(self) -> None:
         """Give the ghosts what they share."""
-        self.kept = Kept(self.decided, self.nodes, self.min_isr)
-        self.contact = Contact(
+        self.records = RecordOracle(self.decided, self.nodes, self.min_isr)
+        self.heartbeats = ZkHeartbeatOracle(
             self.decided, self.controller_side_ns, self.broker_side_ns, self.refusal
         )
 
     def started(self, node: int) -> None:
         """A node's process begins."""
-        self.contact.started(node)
+        self.heartbeats.started(node)
 
     def disk_lost(self, node: int, keys: tuple[PartitionKey, ...] | None = None) -> None:
         """A node's disk lost something, of these partitions or of all."""
-        self.kept.disk_lost(node, keys)
+        self.records.disk_lost(node, keys)
         if keys is None:
             self.decided.disk_lost(f"broker-{node}")
 
     def finish(self, now: int) -> None:
         """Everything was healed, and the cluster is quiet."""
-        self._add(now, -1, self.kept.finish())
+        self._add(now, -1, self.records.finish())
 
     def note(self, now: int, node: int, note: tuple[Any, ...]) -> None:
         """A node, a server or a client says that something became true: (NOTE, subject, …)."""
-        self.contact.stepped(node, now)
+        self.heartbeats.stepped(node, now)
         taken = _NOTED.get(note[1])
         if taken is not None:
             self._add(now, node, taken(self, now, node, note))
 
     def sent(self, now: int, source: int, target: int, kind: int, message: Any) -> None:
         """A message of a kind in ZK_SENT leaves a node."""
-        self.contact.stepped(source, now)
+        self.heartbeats.stepped(source, now)
         if kind in _SERVED:
             if target >= self.clients_from:
-                self._add(now, source, self.contact.served(source, now))
+                self._add(now, source, self.heartbeats.served(source, now))
         elif kind == _HEARTBEAT:
             if not self.speaks(source):
                 self._add(now, source, [("ungated-request", f"broker {source} sent a heartbeat")])
             self._add(now, source, self._ill_timed(source))
-            self.contact.sent(source, message, now)
+            self.heartbeats.sent(source, message, now)
         elif kind == _HEARTBEAT_ANSWER:
-            self._add(now, source, self.contact.answered(source, target, message))
+            self._add(now, source, self.heartbeats.answered(source, target, message))
         elif kind == _CHANGE:
             self._asked[source, message.correlation] = message
             if not self.speaks(source):
@@ -122,20 +122,20 @@ class ZkOracle:
             self._add(now, source, self._change_answered(now, source, target, message))
         else:
             if kind == _SHOWN and not message.error:
-                self.contact.took(self._id_of(source), target, now)
+                self.heartbeats.took(self._id_of(source), target, now)
             self._add(now, source, self._told_answered(source, target, message))
 
     def delivered(self, now: int, source: int, target: int, kind: int, message: Any) -> None:
         """A message of a kind in ZK_DELIVERED arrives at a node, which takes it after this call."""
-        self.contact.stepped(target, now)
+        self.heartbeats.stepped(target, now)
         if kind == _HEARTBEAT:
-            self.contact.arrived(target, source, message, now)
+            self.heartbeats.arrived(target, source, message, now)
         elif kind == _HEARTBEAT_ANSWER:
-            self.contact.heard(target, message)
+            self.heartbeats.heard(target, message)
         elif kind == _CHANGE:
             # No process takes an answer to one before it.
             if self._asked.get((source, message.correlation)) == message:
-                vouched = self.contact.vouched(target, message.broker_id)
+                vouched = self.heartbeats.vouched(target, message.broker_id)
                 self._changes[target, source, message.correlation] = (message, vouched, now)
         else:
             place = (target, source, message.correlation)
@@ -149,7 +149,7 @@ class ZkOracle:
         if taken is None or response.error:
             return
         request, vouched, since_ns = taken
-        known = max(vouched, self.contact.known(controller, request.broker_id))
+        known = max(vouched, self.heartbeats.known(controller, request.broker_id))
         changes = [(topic, one) for topic, several in request.topics for one in several]
         for (topic, change), (error, _) in zip(changes, response.results, strict=True):
             if error:
@@ -169,20 +169,20 @@ class ZkOracle:
     def _told_answered(self, node: int, target: int, response: Any) -> Iterable[Problem]:
         request, epoch = self._told.pop((node, target, response.correlation), (None, -1))
         if request is not None:
-            yield from self.contact.told(node, request, response.error, broker_epoch=epoch)
+            yield from self.heartbeats.told(node, request, response.error, broker_epoch=epoch)
 
     # Notes.
 
     def _applied(self, now: int, _node: int, note: tuple[Any, ...]) -> Iterable[Problem]:
         yield from self.decided.apply(now, *note[2:5])
         if self.decided.wrote:
-            yield from self.contact.wrote(self.decided.controller, now)
+            yield from self.heartbeats.wrote(self.decided.controller, now)
         for key, was, led in self.decided.changed:
-            yield from self.kept.isr_changed(key, was, led)
+            yield from self.records.isr_changed(key, was, led)
         self.decided.changed.clear()
 
     def _elected(self, now: int, node: int, _note: tuple[Any, ...]) -> Iterable[Problem]:
-        self.contact.elected(node, now)
+        self.heartbeats.elected(node, now)
         return ()
 
     def _ill_timed(self, node: int) -> Iterable[Problem]:
@@ -198,12 +198,12 @@ class ZkOracle:
         return next((one for one in brokers if brokers[one].incarnation_id == epoch), node)
 
     def _loaded(self, now: int, node: int, _note: tuple[Any, ...]) -> Iterable[Problem]:
-        self.contact.loaded(node, now)
+        self.heartbeats.loaded(node, now)
         return ()
 
     def _keeps(self, now: int, node: int, note: tuple[Any, ...]) -> Iterable[Problem]:
         broker_id, incarnation, state = note[2:5]
-        yield from self.contact.kept(node, broker_id, incarnation, state, now)
+        yield from self.heartbeats.kept(node, broker_id, incarnation, state, now)
         if broker_id not in self.decided.legacy or state >= _ACTIVE:
             return
         # It may not have read yet that the broker has registered as one; or it is gone.
@@ -212,33 +212,33 @@ class ZkOracle:
             yield "legacy-inactive", f"broker {node} keeps legacy broker {broker_id} as {state!r}"
 
     def _asks(self, now: int, node: int, _note: tuple[Any, ...]) -> Iterable[Problem]:
-        self.contact.asked(node, now)
+        self.heartbeats.asked(node, now)
         return ()
 
     def _settles(self, now: int, node: int, _note: tuple[Any, ...]) -> Iterable[Problem]:
-        self.contact.settled(node, now)
+        self.heartbeats.settled(node, now)
         return ()
 
     def _decides(self, now: int, node: int, note: tuple[Any, ...]) -> Iterable[Problem]:
         key, leader = note[2], note[5]
         elected = self._led.get(key) != leader
         self._led[key] = leader
-        return self.contact.decided_by(node, key, leader, elected=elected, now=now)
+        return self.heartbeats.decided_by(node, key, leader, elected=elected, now=now)
 
     def _commits(self, _now: int, node: int, note: tuple[Any, ...]) -> Iterable[Problem]:
-        return self.kept.high_watermark(node, *note[2:5])
+        return self.records.high_watermark(node, *note[2:5])
 
     def _acknowledged(self, _now: int, _node: int, note: tuple[Any, ...]) -> Iterable[Problem]:
-        return self.kept.acknowledged(note[2], note[3], note[4])
+        return self.records.acknowledged(note[2], note[3], note[4])
 
     def _read(self, _now: int, _node: int, note: tuple[Any, ...]) -> Iterable[Problem]:
-        return self.kept.read(note[2], note[3])
+        return self.records.read(note[2], note[3])
 
     def _leads(self, _now: int, node: int, note: tuple[Any, ...]) -> Iterable[Problem]:
-        return self.kept.leads(node, note[2], note[3])
+        return self.records.leads(node, note[2], note[3])
 
     def _truncated(self, _now: int, node: int, note: tuple[Any, ...]) -> Iterable[Problem]:
-        return self.kept.truncated(node, note[2])
+        return self.records.truncated(node, note[2])
 
     def _add(self, now: int, node: int, problems: Iterable[Problem]) -> None:
         for anomaly, words in problems:

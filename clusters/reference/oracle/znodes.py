@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from clusters.node_port.storage import PartitionKey
-from clusters.reference.oracle.decided import DecidedBroker, Decisions, Led, Problem
+from clusters.reference.oracle.metadata_oracle import DecidedBroker, Decisions, Led, Problem
 
 _NO_LEADER: Final = -1
 _LEGACY: Final = 4

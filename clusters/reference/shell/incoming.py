@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from clusters.protocol.entities import Unreadable
 from clusters.protocol.framing import FrameBuffer, FrameError
-from clusters.reference.codec.api import Door
+from clusters.reference.codec.api import ListenerType
 from clusters.reference.codec.codec import Codec, Incoming
 
 _OPEN_MAX: Final = 1000
@@ -28,12 +28,12 @@ class Connections:
     """
 
     codec: Codec
-    asked: Callable[[Door, int, Any], None]
+    asked: Callable[[ListenerType, int, Any], None]
     broken: Callable[[str], None]
     _numbers: "itertools.count[int]" = field(default_factory=lambda: itertools.count(-1, -1))
     _open: dict[int, "_Connection"] = field(default_factory=dict)
 
-    def at(self, door: Door) -> Callable[[], asyncio.Protocol]:
+    def at(self, door: ListenerType) -> Callable[[], asyncio.Protocol]:
         """Return a function that makes a connection at this door."""
         return lambda: _Connection(self, door)
 
@@ -58,7 +58,7 @@ class Connections:
 class _Connection(asyncio.Protocol):
     """A dialled connection, from its begin to its end."""
 
-    def __init__(self, connections: Connections, door: Door) -> None:
+    def __init__(self, connections: Connections, door: ListenerType) -> None:
         self._connections = connections
         self._door = door
         self._source = next(connections._numbers)  # noqa: SLF001 -- two halves of one thing

@@ -198,7 +198,7 @@ class _Link(asyncio.Protocol):
             return
         asked = self._asked.pop(correlation_of(frame), None)
         if asked is None:
-            raise Unreadable("it answers nothing that was asked")
+            raise Unreadable("response with an unknown correlation id")
         around = self._surroundings
         response = around.codec.answered(
             frame,

@@ -46,7 +46,7 @@ from clusters.node_port.effects import (
 )
 from clusters.node_port.storage import META_PROPERTIES
 from clusters.node_port.zookeeper import ZOOKEEPER
-from clusters.reference.codec.api import Door, Traffic
+from clusters.reference.codec.api import ListenerType, Traffic
 from clusters.reference.codec.codec import Codec, kraft_apis
 from clusters.reference.codec.fetch_sessions import FetchSessions
 from clusters.reference.codec.metadata_log import SnapshotBytes
@@ -190,8 +190,8 @@ class _Process:
             )
         )
 
-    def _asked(self, door: Door, source: int, request: Any) -> None:
-        handle = self._vote if door is Door.CONTROLLER else self._handle
+    def _asked(self, door: ListenerType, source: int, request: Any) -> None:
+        handle = self._vote if door is ListenerType.CONTROLLER else self._handle
         self._take(handle, source, request.kind, request)
 
     def _step(self, source: int, kind: int, message: Any) -> None:
@@ -260,7 +260,7 @@ class _Process:
 
     async def _listener(self, name: str, address: Address) -> asyncio.Server:
         is_controllers = name == self._settings.controller_listener
-        door = Door.CONTROLLER if is_controllers else Door.BROKER
+        door = ListenerType.CONTROLLER if is_controllers else ListenerType.BROKER
         loop = asyncio.get_running_loop()
         try:
             return await loop.create_server(self._incoming.at(door), *address, start_serving=False)

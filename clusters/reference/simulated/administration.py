@@ -18,8 +18,8 @@ from clusters.reference.nodes.messages.control import (
     ListReassignmentsRequest,
     NewTopic,
 )
-from clusters.reference.simulated.asking import SimulatedOperator
 from clusters.reference.simulated.error_names import error_name
+from clusters.reference.simulated.simulated_operator import SimulatedOperator
 from clusters.simulation.world import World
 from clusters.topic_spec import TopicSpec
 from history.failure import HarnessError

@@ -24,8 +24,8 @@ from clusters.reference.nodes.configuration import MS, Configuration, S
 from clusters.reference.nodes.rules import Rules
 from clusters.reference.simulated.administration import Administration
 from clusters.reference.simulated.append_times import AppendTimes
-from clusters.reference.simulated.asking import SimulatedOperator
 from clusters.reference.simulated.observing import WatchingNode
+from clusters.reference.simulated.simulated_operator import SimulatedOperator
 from clusters.simulation.host import ProcessState, SimulatedHost
 from clusters.simulation.world import World
 from clusters.topic_spec import TopicSpec
@@ -117,7 +117,7 @@ class SimulatedCluster(ABC):
 
     @abstractmethod
     def links(self) -> tuple[LinkEnd, ...]:
-        """Return who dials whom."""
+        """Return the links between nodes, and from clients to nodes."""
 
     @abstractmethod
     def recorded(self, raw: Path, *, topics: Collection[str]) -> AbstractContextManager[object]:

@@ -24,6 +24,7 @@ from clusters.reference.nodes.serving.server import Server
 from clusters.reference.zk.clients import ClientsOfController, ProducerIdZnode, ToldMetadata
 from clusters.reference.zk.configuration import InterBrokerProtocol, ZkConfiguration
 from clusters.reference.zk.control.controller import ANSWERED, Controller
+from clusters.reference.zk.controller_requests import TELLING, ControllerRequests
 from clusters.reference.zk.isr_changes import IsrChanges, IsrWrites
 from clusters.reference.zk.life_cycle import ZkLifeCycle
 from clusters.reference.zk.messages import (
@@ -38,7 +39,6 @@ from clusters.reference.zk.registration import ZkRegistration
 from clusters.reference.zk.rules import ZkRules
 from clusters.reference.zk.settings import Settings
 from clusters.reference.zk.situation import ZkSituation
-from clusters.reference.zk.told import TELLING, ControllerRequests
 
 _OF_BROKERS: Final = frozenset(
     {MetadataHeartbeatRequest.kind, IsrChangeRequest.kind, ControlledShutdownRequest.kind}
@@ -95,19 +95,19 @@ class ZkRegistrar:
         self._replicas = replicas
         self._settings = Settings(situation, replicas.configured)
         self._told = ControllerRequests(situation, replicas, self._settings.topic)
-        self.controller = Controller(situation, situation.asking, local=self._told.take)
+        self.controller = Controller(situation, situation.zookeeper, local=self._told.take)
         self.life = ZkLifeCycle(situation, self)
         self._registration = ZkRegistration(situation, self)
         self._disk_id: int | None = None
         """The broker id on its disk, if there is one."""
-        asking = situation.asking
+        zookeeper = situation.zookeeper
         self.handlers = Handlers(
             answers={
                 MetadataHeartbeatResponse.kind: self.life.heard,
                 ControlledShutdownResponse.kind: self.life.heard_of_shutdown,
-                ZkResponse.kind: partial(self._from_zookeeper, asking.answered),
-                WatchEvent.kind: partial(self._from_zookeeper, asking.watched),
-                SessionEvent.kind: partial(self._from_zookeeper, asking.session),
+                ZkResponse.kind: partial(self._from_zookeeper, zookeeper.answered),
+                WatchEvent.kind: partial(self._from_zookeeper, zookeeper.watched),
+                SessionEvent.kind: partial(self._from_zookeeper, zookeeper.session),
                 **dict.fromkeys(ANSWERED, self.controller.answered),
             },
             lost={

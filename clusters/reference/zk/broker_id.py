@@ -46,11 +46,11 @@ class _Step(Enum):
 class BrokerIds:
     """A broker's search for its id, and the entry of its host."""
 
-    __slots__ = ("_asking", "_situation", "_step")
+    __slots__ = ("_situation", "_step", "_zookeeper")
 
     def __init__(self, situation: ZkSituation) -> None:
         self._situation = situation
-        self._asking = situation.asking
+        self._zookeeper = situation.zookeeper
         self._step = _Step.GIVEN
 
     async def first(self, disk_id: int | None) -> int:
@@ -72,7 +72,7 @@ class BrokerIds:
             return given
         # Rule host_keeps_its_id.
         if rules.host_keeps_its_id:
-            kept = await self._asking.answer(GetData(host_path(self._host)))
+            kept = await self._zookeeper.answer(GetData(host_path(self._host)))
             if not kept.error:
                 self._step = _Step.HOST
                 return decoded_host(kept.outcomes[0].data)
@@ -92,8 +92,8 @@ class BrokerIds:
         if not self._host or not self._situation.rules.host_mapping_written:
             return
         path, content = host_path(self._host), encoded_host(self._situation.node_id)
-        while (await self._asking.answer(SetData(path, content))).error == ZkError.NO_NODE:
-            made = await self._asking.answer(Create(path, content))
+        while (await self._zookeeper.answer(SetData(path, content))).error == ZkError.NO_NODE:
+            made = await self._zookeeper.answer(Create(path, content))
             if made.error != ZkError.NODE_EXISTS:
                 return
 
@@ -104,11 +104,11 @@ class BrokerIds:
     async def _missing_or_new(self) -> int:
         if not self._situation.zk_configuration.adopts_missing_ids:
             return await self._new()
-        (topics,) = await self._asking.read([GetChildren(TOPICS)])
-        found = await self._asking.read([GetData(topic_path(one)) for one in topics.children])
+        (topics,) = await self._zookeeper.read([GetChildren(TOPICS)])
+        found = await self._zookeeper.read([GetData(topic_path(one)) for one in topics.children])
         infos = [TopicInfo.decoded(one.data) for one in found if not one.error]
         named = {one for info in infos for replicas in info.replicas.values() for one in replicas}
-        (live,) = await self._asking.read([GetChildren(BROKER_IDS)])
+        (live,) = await self._zookeeper.read([GetChildren(BROKER_IDS)])
         missing = sorted(named - {int(name) for name in live.children})
         if not missing:
             return await self._new()
@@ -120,7 +120,7 @@ class BrokerIds:
         return missing[0]
 
     async def _new(self) -> int:
-        answer = await self._asking.answer(SetData(BROKER_SEQUENCE, b""))
+        answer = await self._zookeeper.answer(SetData(BROKER_SEQUENCE, b""))
         stat = answer.outcomes[0].stat
         assert stat is not None, answer
         self._step = _Step.NEW

@@ -13,8 +13,8 @@ from clusters.reference.nodes.image import MetadataImage
 from clusters.reference.nodes.messages.control import AllocateProducerIdsResponse
 from clusters.reference.nodes.serving.forwarding import Forwarding
 from clusters.reference.nodes.serving.producer_ids import ProducerIds
-from clusters.reference.zk.asking import SessionExpiredError
 from clusters.reference.zk.control.controller import CONTROLLED, Controller
+from clusters.reference.zk.session_requests import SessionExpiredError
 from clusters.reference.zk.situation import ZkSituation
 from clusters.reference.zk.znodes import PRODUCER_IDS, ProducerIdBlock
 
@@ -103,7 +103,7 @@ class ClientsOfController:
 
 
 class ProducerIdZnode:
-    """Blocks of producer ids: each broker writes the one that it takes over the last one."""
+    """To reserve a block of producer ids a broker overwrites the znode with that block."""
 
     __slots__ = ("_correlation", "_producer_ids", "_situation")
 
@@ -119,19 +119,19 @@ class ProducerIdZnode:
     @property
     def can_be_asked(self) -> bool:
         """Return whether ZooKeeper can be asked."""
-        return self._situation.asking.is_connected
+        return self._situation.zookeeper.is_connected
 
     def ask(self, now: int, correlation: int, effects: Effects) -> None:
         """Take the block after the one that was given away last."""
         self._correlation = correlation
-        self._situation.asking.coroutines.run(now, self._take(), effects)
+        self._situation.zookeeper.coroutines.run(now, self._take(), effects)
 
     async def _take(self) -> None:
         try:
             block = await self._written()
         except SessionExpiredError:
             block = None
-        coroutines = self._situation.asking.coroutines
+        coroutines = self._situation.zookeeper.coroutines
         self._answer(coroutines.now, block, coroutines.effects)
 
     async def _written(self) -> ProducerIdBlock | None:
@@ -139,8 +139,8 @@ class ProducerIdZnode:
 
         A block written by a first try whose answer was lost is given up, which does no harm.
         """
-        asking = self._situation.asking
-        (found,) = await asking.read([GetData(PRODUCER_IDS)])
+        zookeeper = self._situation.zookeeper
+        (found,) = await zookeeper.read([GetData(PRODUCER_IDS)])
         if found.stat is None:
             return None
         known = ProducerIdBlock.decoded(found.data)
@@ -149,7 +149,7 @@ class ProducerIdZnode:
         start = known.end + 1 if is_unique else 0
         block = ProducerIdBlock(self._situation.node_id, start, start + _BLOCK_LENGTH - 1)
         version = found.stat.version if is_unique else -1
-        answer = await asking.answer(SetData(PRODUCER_IDS, block.encoded(), version))
+        answer = await zookeeper.answer(SetData(PRODUCER_IDS, block.encoded(), version))
         return None if answer.error else block
 
     def _answer(self, now: int, block: ProducerIdBlock | None, effects: Effects) -> None:

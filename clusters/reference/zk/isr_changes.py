@@ -22,8 +22,8 @@ from clusters.reference.nodes.configuration import MS
 from clusters.reference.nodes.errors import Error
 from clusters.reference.nodes.replicas.leader import Leader
 from clusters.reference.nodes.replicas.proposals import RepeatedRequest, drop_proposal
-from clusters.reference.zk.asking import SessionExpiredError
 from clusters.reference.zk.messages import IsrChange, IsrChangeRequest, IsrChangeResponse
+from clusters.reference.zk.session_requests import SessionExpiredError
 from clusters.reference.zk.situation import ZkSituation
 from clusters.reference.zk.znodes import (
     ISR_CHANGE_PREFIX,
@@ -173,7 +173,7 @@ class IsrWrites:
             state.controller_epoch, self._situation.node_id, leader.leader_epoch, isr
         )
         self._writing[leader.key] = write = _Write(leader, state.topic, info)
-        self._situation.asking.coroutines.run(now, self._write(write), effects)
+        self._situation.zookeeper.coroutines.run(now, self._write(write), effects)
 
     def tick(self, now: int, effects: Effects) -> None:
         """Tell the controller what has changed, if it is time."""
@@ -189,19 +189,19 @@ class IsrWrites:
                 is_answered = True
             except SessionExpiredError:
                 continue
-        coroutines = self._situation.asking.coroutines
+        coroutines = self._situation.zookeeper.coroutines
         self._end(coroutines.now, write, version, coroutines.effects)
 
     async def _version(self, write: _Write) -> int | None:
         """Return the version of the state that was written; None: it was not."""
-        asking = self._situation.asking
+        zookeeper = self._situation.zookeeper
         # Rule state_written_by_version.
         by_version = self._situation.rules.state_written_by_version
         version = write.leader.partition_epoch if by_version else -1
-        response = await asking.answer(SetData(write.path, write.data, version))
+        response = await zookeeper.answer(SetData(write.path, write.data, version))
         if response.error == _BAD_VERSION:
             # Its own first try may have made that version.
-            response = await asking.answer(GetData(write.path))
+            response = await zookeeper.answer(GetData(write.path))
             if not response.error and response.outcomes[0].data != write.data:
                 return None
         stat = response.outcomes[0].stat if not response.error else None
@@ -226,11 +226,11 @@ class IsrWrites:
             return
         self._notified_ns = now
         changed, self._changed = tuple(self._changed), {}
-        self._situation.asking.coroutines.run(now, self._tell(changed), effects)
+        self._situation.zookeeper.coroutines.run(now, self._tell(changed), effects)
 
     async def _tell(self, changed: tuple[tuple[str, int], ...]) -> None:
         create = Create(ISR_CHANGE_PREFIX, encoded_isr_change(changed), sequential=True)
         try:
-            await self._situation.asking.answer(create)
+            await self._situation.zookeeper.answer(create)
         except SessionExpiredError:
             self._changed.update(dict.fromkeys(changed))

@@ -143,7 +143,10 @@ class ControlledShutdownRequest:
 
 @dataclass(slots=True)
 class ControlledShutdownResponse:
-    """(topic, partition) of what it still leads; it may end when there is nothing."""
+    """The partitions that the broker still leads, as (topic, partition).
+
+    It may shut down once there are none.
+    """
 
     kind: ClassVar[int] = ControlledShutdownRequest.kind + 1
     correlation: int

@@ -81,8 +81,8 @@ class ZkRegistration:
         self._session_id = 0
         self._given_up_ns = 0
         """The time when it has waited for long enough for its id; 0: it does not wait."""
-        situation.asking.on_session(self._session_changed)
-        situation.asking.on_watch(f"{BROKER_IDS}/", self._gone)
+        situation.zookeeper.on_session(self._session_changed)
+        situation.zookeeper.on_watch(f"{BROKER_IDS}/", self._gone)
 
     def start(self, disk_id: int | None, effects: Effects) -> None:
         """Begin. `disk_id`: the broker id on the disk, if there is one."""
@@ -117,7 +117,7 @@ class ZkRegistration:
             self._open(effects)
         elif event.state is SessionState.CONNECTED and event.session_id != self._session_id:
             self._session_id = event.session_id
-            self._situation.asking.coroutines.run(now, self._register(), effects)
+            self._situation.zookeeper.coroutines.run(now, self._register(), effects)
 
     async def _register(self) -> None:
         """Register in a new session: under the id that the broker has, or the first one to be had.
@@ -126,7 +126,7 @@ class ZkRegistration:
         """
         situation = self._situation
         if not self._has_znodes:
-            made = await situation.asking.answers([(Create(path, b""),) for path in PERMANENT])
+            made = await situation.zookeeper.answers([(Create(path, b""),) for path in PERMANENT])
             if made[-1].error not in (0, _EXISTS):
                 return
             self._has_znodes = True
@@ -138,19 +138,19 @@ class ZkRegistration:
             while await self._attempt(broker_id):
                 broker_id = await self._ids.next(broker_id)
         except NoBrokerIdError as error:
-            self._port.refused(str(error), situation.asking.coroutines.effects)
+            self._port.refused(str(error), situation.zookeeper.coroutines.effects)
 
     async def _attempt(self, broker_id: int) -> bool:
         """Register under this id if nothing is; return whether another one is to be tried."""
-        asking, path = self._situation.asking, broker_path(broker_id)
+        zookeeper, path = self._situation.zookeeper, broker_path(broker_id)
         self._candidate = broker_id
         create = Create(path, self._info(broker_id).encoded(), ephemeral=True)
-        response = await asking.answer(create)
+        response = await zookeeper.answer(create)
         while response.error == _EXISTS:
-            found = await asking.answer(Exists(path, watch=True))
+            found = await zookeeper.answer(Exists(path, watch=True))
             if found.error != _NO_NODE:
                 return self._looked(found)
-            response = await asking.answer(create)
+            response = await zookeeper.answer(create)
         if not response.error:
             self._done(response.outcomes[0].stat)
         return False
@@ -179,18 +179,18 @@ class ZkRegistration:
             return True
         elif not self._given_up_ns:
             timeout_ns = self._situation.configuration.registration_timeout_ns
-            self._given_up_ns = self._situation.asking.coroutines.now + timeout_ns
+            self._given_up_ns = self._situation.zookeeper.coroutines.now + timeout_ns
             self._situation.alarm.by(self._given_up_ns)
         return False
 
     def _gone(self, now: int, event: WatchEvent, effects: Effects) -> None:
         """The znode has changed that this broker waits for."""
         if self._given_up_ns and event.path == broker_path(self._candidate):
-            self._situation.asking.coroutines.run(now, self._attempt(self._candidate), effects)
+            self._situation.zookeeper.coroutines.run(now, self._attempt(self._candidate), effects)
 
     def _done(self, stat: Stat | None) -> None:
         assert stat is not None, self._candidate
-        situation, coroutines = self._situation, self._situation.asking.coroutines
+        situation, coroutines = self._situation, self._situation.zookeeper.coroutines
         self._given_up_ns = 0
         self._is_fixed = True
         situation.node_id = self._candidate

@@ -40,7 +40,7 @@ class Settings:
         """The name of the last notification that was read, or was there before all was read."""
         self._reading: dict[str, int] = {}
         """The ids of topics whose settings are being read."""
-        situation.asking.on_watch(CONFIG_CHANGES, self._told)
+        situation.zookeeper.on_watch(CONFIG_CHANGES, self._told)
 
     def begin(self, now: int, effects: Effects) -> None:
         """Read everything: a session has begun, which reads all settings after the notifications.
@@ -62,40 +62,40 @@ class Settings:
         self._run(now, self._read("topics", topic), effects)
 
     def _run(self, now: int, coroutine: Started, effects: Effects) -> None:
-        self._situation.asking.coroutines.run(now, coroutine, effects)
+        self._situation.zookeeper.coroutines.run(now, coroutine, effects)
 
     def _told(self, now: int, _event: WatchEvent, effects: Effects) -> None:
         self._run(now, self._follow_news(), effects)
 
     async def _news(self) -> Sequence[str]:
         """Return the notifications that were not there before, and watch for more."""
-        asking = self._situation.asking
-        (found,) = await asking.read([GetChildren(CONFIG_CHANGES, watch=True)])
-        self._situation.seen_changes.add(asking.coroutines.now, found.children)
+        zookeeper = self._situation.zookeeper
+        (found,) = await zookeeper.read([GetChildren(CONFIG_CHANGES, watch=True)])
+        self._situation.seen_changes.add(zookeeper.coroutines.now, found.children)
         news = [name for name in found.children if name > self._last_read]
         self._last_read = max((self._last_read, *found.children))
         return news
 
     async def _follow_news(self) -> None:
         for name in await self._news():
-            self._situation.asking.coroutines.spawn(self._follow(name))
+            self._situation.zookeeper.coroutines.spawn(self._follow(name))
 
     async def _follow(self, change: str) -> None:
         """Read the settings that a notification names."""
-        (found,) = await self._situation.asking.read([GetData(f"{CONFIG_CHANGES}/{change}")])
+        (found,) = await self._situation.zookeeper.read([GetData(f"{CONFIG_CHANGES}/{change}")])
         if not found.error:
             kind, name = decoded_config_change(found.data)
             if kind in _RESOURCES:
                 await self._read(kind, name)
 
     async def _read_all(self, kind: str) -> None:
-        (found,) = await self._situation.asking.read([GetChildren(f"/config/{kind}")])
+        (found,) = await self._situation.zookeeper.read([GetChildren(f"/config/{kind}")])
         for name in found.children:
-            self._situation.asking.coroutines.spawn(self._read(kind, name))
+            self._situation.zookeeper.coroutines.spawn(self._read(kind, name))
 
     async def _read(self, kind: str, name: str) -> None:
         topic_id = self._reading.get(name)
-        (found,) = await self._situation.asking.read([GetData(config_path(kind, name))])
+        (found,) = await self._situation.zookeeper.read([GetData(config_path(kind, name))])
         if found.error not in (0, _NO_NODE):
             return
         resource = "" if name == _DEFAULT else name

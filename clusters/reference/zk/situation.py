@@ -14,10 +14,10 @@ from clusters.node_port.storage import PartitionKey
 from clusters.node_port.zookeeper import Stat
 from clusters.reference.nodes.levels import LEVEL_EPOCHS, LEVEL_REGISTRATION
 from clusters.reference.nodes.situation import Situation
-from clusters.reference.zk.asking import Asking
 from clusters.reference.zk.configuration import InterBrokerProtocol, ZkConfiguration
 from clusters.reference.zk.messages import PartitionState
 from clusters.reference.zk.rules import ZkRules
+from clusters.reference.zk.session_requests import SessionRequests
 
 _UNREAD: Final = 1 << 30
 
@@ -52,12 +52,12 @@ class ZkSituation(Situation):
     """The situation of a broker. `node_id` is -1 until the broker's id is found (H01)."""
 
     __slots__ = (
-        "asking",
         "assigned",
         "configured",
         "controller_epoch",
         "seen_changes",
         "zk_configuration",
+        "zookeeper",
     )
 
     rules: ZkRules
@@ -66,7 +66,7 @@ class ZkSituation(Situation):
         super().__init__(configuration, rules)
         self.zk_configuration = configuration
         """The configuration again, with what this generation adds."""
-        self.asking = Asking()
+        self.zookeeper = SessionRequests()
         self.controller_epoch = -1
         """The highest controller epoch that this broker has heard of; -1: none."""
         self.assigned: dict[PartitionKey, PartitionState] = {}

@@ -76,7 +76,7 @@ def decoded(header: Header, direction: Direction, data: bytes) -> Decoded:
         return _decoded_zookeeper(header, direction, data)
     if direction is Direction.RESPONSE and is_version_0(header, data):
         header = header._replace(api_version=0)
-    if header.spoken is not None:
+    if header.api_versions is not None:
         return _decoded_dialect(header, direction, data)
     try:
         return extracted(header.api_key, direction, lambda: entity_of(header, direction, data))

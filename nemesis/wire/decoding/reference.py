@@ -33,28 +33,28 @@ _CODES: Final = {code.value: code for code in type(error_code("NONE"))}
 
 def meant(header: Header) -> Header:
     """Return a request's header at a controller's door, by the API that it means."""
-    spoken = (header.api_key, header.api_version)
-    key = _MEANINGS.get(spoken)
-    return header if key is None else header._replace(api_key=key, spoken=spoken)
+    api_versions = (header.api_key, header.api_version)
+    key = _MEANINGS.get(api_versions)
+    return header if key is None else header._replace(api_key=key, api_versions=api_versions)
 
 
 def parts(header: Header, direction: Direction, frame: bytes) -> Parts:
     """Return the columns of a frame of the dialect, without items; raise Unreadable."""
-    assert header.spoken is not None
+    assert header.api_versions is not None
     if direction is Direction.REQUEST:
         begin = _REQUEST_HEAD_BYTES + len((header.client_id or "").encode()) + len(_NO_TAGS)
-        fields = dialect.decoded_request(*header.spoken, frame[begin:])
+        fields = dialect.decoded_request(*header.api_versions, frame[begin:])
         return request_columns(fields), ()
     begin = _LENGTH.size + _CORRELATION.size + len(_NO_TAGS)
-    fields = dialect.decoded_response(*header.spoken, frame[begin:])
+    fields = dialect.decoded_response(*header.api_versions, frame[begin:])
     return response_columns(fields), ()
 
 
 def error_frame(header: Header, error: str) -> bytes:
     """Return the response with this error to a request of the dialect, as a whole frame."""
-    assert header.spoken is not None
+    assert header.api_versions is not None
     fields = {"errorCode": error_code(error).value}
-    body = dialect.encoded_response(*header.spoken, fields)
+    body = dialect.encoded_response(*header.api_versions, fields)
     content = _CORRELATION.pack(header.correlation_id) + _NO_TAGS + body
     return _LENGTH.pack(len(content)) + content
 

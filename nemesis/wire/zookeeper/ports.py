@@ -148,7 +148,7 @@ class ClientPort:
     def _header(self, key: int, xid: int) -> Header:
         if abs(key - _BASE) > _TYPE_MAX:
             raise FrameError(f"a request of type {key - _BASE}: not ZooKeeper's protocol")
-        return Header(key, -1, xid, self._session, answered=True, spoken=(type_of(key), -1))
+        return Header(key, -1, xid, self._session, answered=True, api_versions=(type_of(key), -1))
 
 
 def _named(session: int) -> str:
@@ -213,7 +213,7 @@ def _vote(chunk: memoryview, at: int) -> tuple[int, Header] | None:
 def _header(name: str, election_round: int) -> Header:
     key = ELECTION[name]
     number = election_round & _CORRELATION_MASK
-    return Header(key, -1, number, None, answered=False, spoken=(type_of(key), -1))
+    return Header(key, -1, number, None, answered=False, api_versions=(type_of(key), -1))
 
 
 class QuorumPort:
@@ -287,4 +287,4 @@ def _int(chunk: memoryview, at: int) -> int | None:
 def _packet_header(key: int, zxid: int) -> Header:
     # The proposal, acknowledgement and commit of a transaction have one number.
     number = zxid & _CORRELATION_MASK
-    return Header(key, -1, number, None, answered=False, spoken=(type_of(key), -1))
+    return Header(key, -1, number, None, answered=False, api_versions=(type_of(key), -1))

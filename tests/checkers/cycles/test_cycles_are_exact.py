@@ -37,7 +37,7 @@ def levels(histories: Sequence[Sequence[Transaction]]) -> list[set[Isolation]]:
     found: list[set[Isolation]] = [set() for _ in histories]
     part = inferred(table_of(*histories))
     assert not part.doubts
-    for kind in part.oddities:
+    for kind in part.list_anomalies:
         assert not kind.unspelled
         for oddity in kind.spelled:
             found[int(oddity.key.partition(":")[0])].add(oddity.level)

@@ -24,7 +24,7 @@ def found(text: str, *, promise: Isolation = Isolation.STRICT_SERIALIZABLE) -> s
     """The checks of lists that fire, and the classes of cycles."""
     part = part_of(text)
     assert not part.doubts
-    lists = {kind.check for kind in part.oddities if kind.spelled}
+    lists = {kind.check for kind in part.list_anomalies if kind.spelled}
     cycles = cycles_in([part], promise=promise).spelled
     return lists | {cycle_class(spelled_cycle(cycle, {}).proof) for cycle in cycles}
 
@@ -90,7 +90,7 @@ CASES = {
 
 def cases(text: str, check: str, *, promise: Isolation = Isolation.STRICT_SERIALIZABLE) -> int:
     tally = CheckTally()
-    for kind in part_of(text).oddities:
+    for kind in part_of(text).list_anomalies:
         if kind.check == check:
             tally.add_kind(kind)
     return tally.counted(promise).case_count
@@ -145,7 +145,7 @@ def test_crashed_transactions(claim: str) -> None:
 
 
 def levels(text: str) -> set[Isolation]:
-    return {one.level for kind in part_of(text).oddities for one in kind.spelled}
+    return {one.level for kind in part_of(text).list_anomalies for one in kind.spelled}
 
 
 def test_reads_that_differ_where_a_crashed_append_stands_are_legal_uncommitted() -> None:
@@ -175,7 +175,7 @@ def test_reading_uncommitted_proves_no_commit_of_what_crashed() -> None:
 def test_a_key_to_which_a_value_is_appended_twice_is_in_doubt_and_no_other() -> None:
     part = part_of("A 0-10 ok x+1\nB 0-10 ok x+1\nC 0-10 ok x=1 y=7")
     assert len(part.doubts) == 1
-    assert {kind.check for kind in part.oddities if kind.spelled} == {"garbage-element"}
+    assert {kind.check for kind in part.list_anomalies if kind.spelled} == {"garbage-element"}
 
 
 def test_many_unread_appends_after_many_reads_make_few_edges() -> None:

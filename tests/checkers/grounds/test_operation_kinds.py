@@ -10,11 +10,11 @@ import pyarrow.parquet as pq
 import pytest
 from manifests import MANIFEST as SMALL
 
+from checkers.case_counts import with_case_count
 from checkers.catalogue import asked
 from checkers.grounds.operation_kinds import operation_kinds, operation_kinds_in
 from checkers.grounds.topics_alive import topics_alive, topics_alive_in
 from checkers.verdict import CheckResult, Validity, Verdict
-from checkers.weight import weighed
 from history.manifest import Manifest, Promises, read_manifest, write_manifest
 from history.run_directory import RunDirectory
 from history.schema import TABLES
@@ -150,7 +150,7 @@ def test_a_run_cut_short_and_one_that_did_not_say_what_it_was_to_do_owe_nothing(
 ) -> None:
     writes = calls("create-topic", 40, *REFUSED)
     for manifest in (replace(MANIFEST, end_ns=None), replace(MANIFEST, asked_operations={})):
-        found = weighed(judged(run, writes, manifest=manifest), manifest.promises)
+        found = with_case_count(judged(run, writes, manifest=manifest), manifest.promises)
         assert found.validity is Validity.NOT_JUDGED
 
 
@@ -180,7 +180,7 @@ def test_topics_are_counted_at_the_end_and_at_most(run: RunDirectory) -> None:
         for offset, change in enumerate(changes[:length])
     ]
     pq.write_table(table("metadata_log", log), run.table_path("metadata_log"))
-    found = weighed(topics_alive(run, manifest), manifest.promises)
+    found = with_case_count(topics_alive(run, manifest), manifest.promises)
     assert found.validity is Validity.FIGURE
     topics = topics_alive_in(Verdict.of([found], run_id="s/1"))
     assert topics is not None

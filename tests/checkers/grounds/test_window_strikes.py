@@ -8,6 +8,7 @@ import pytest
 from manifests import MANIFEST as SMALL
 from window_rows import NEVER_OPENED, UNUSED, windows_table
 
+from checkers.case_counts import with_case_count
 from checkers.catalogue import asked
 from checkers.grounds.windows import (
     WindowKind,
@@ -17,7 +18,6 @@ from checkers.grounds.windows import (
     window_strikes,
 )
 from checkers.verdict import CheckResult, Validity, Verdict, read_verdict, write_verdict
-from checkers.weight import weighed
 from history.run_directory import RunDirectory
 
 MANIFEST = replace(SMALL, recorded=("windows",))
@@ -104,7 +104,7 @@ def test_where_nothing_is_demanded_there_is_no_case_and_the_windows_are_counted(
     found = judged(run, *THREE_OF_A_KIND, VOTE)
     assert (found.validity, found.case_count) == (Validity.VALID, 0)
     assert found.reason == "no window is demanded: 4 laid, 3 opened, 2 struck"
-    assert weighed(found, MANIFEST.promises).validity is Validity.NOT_JUDGED
+    assert with_case_count(found, MANIFEST.promises).validity is Validity.NOT_JUDGED
 
 
 def test_a_table_that_cannot_be_read_is_unknown(run: RunDirectory) -> None:

@@ -12,13 +12,13 @@ from metadata_histories import tables
 from proving import assert_proof
 
 from checkers.anomaly import anomalies_of
+from checkers.case_counts import with_case_count
 from checkers.catalogue import asked
 from checkers.check_group import Question
 from checkers.runner.tasks import TaskSession
 from checkers.setting import Setting
 from checkers.verdict import CheckResult, Validity
 from checkers.visibility.group import CHECKS
-from checkers.weight import weighed
 from history.cluster_schema import METADATA_OFFSETS
 from history.run_directory import RunDirectory
 from history.schema import FAULTS, OPERATIONS, RECORDS
@@ -133,9 +133,9 @@ def test_without_anything_to_compare_there_is_no_case(judge: Judge) -> None:
     results, _ = judge("create A 0 10-20")
     for result in results.values():
         assert not result.case_count
-        assert weighed(result, MANIFEST.promises).validity is Validity.FIGURE
+        assert with_case_count(result, MANIFEST.promises).validity is Validity.FIGURE
         bounded = replace(MANIFEST.promises, metadata_age_max_ms=1000)
-        assert weighed(result, bounded).validity is Validity.NOT_JUDGED
+        assert with_case_count(result, bounded).validity is Validity.NOT_JUDGED
 
 
 def test_a_damaged_table_is_unknown_by_name(judge: Judge) -> None:

@@ -18,10 +18,10 @@ from clusters.hosts.local_host import LocalHost
 from clusters.hosts.place import LOOPBACK, Site
 from clusters.hosts.warden import Warden
 from clusters.kafka.admin_requests import topic_id_text
-from clusters.kafka.asking import ask
 from clusters.kafka.cluster import KafkaCluster
 from clusters.kafka.configuration import Listener
 from clusters.kafka.formatting import directory_id_of
+from clusters.kafka.multi_node_requests import ask
 from clusters.kafka.prepared import KafkaPrepared
 from clusters.kafka_port import KafkaSpec, Quorum, Role, role_of
 from clusters.port import CLIENTS, NodeName

@@ -119,7 +119,7 @@ def test_a_topic_that_is_never_created_says_why() -> None:
 def test_a_leader_that_is_never_seen_says_where_and_which() -> None:
     with (
         brokers({CREATE: [created()], METADATA: [LED]}, {METADATA: [HALF_LED]}) as running,
-        pytest.raises(HarnessError, match="no leader seen: broker-2 lacks t-1"),
+        pytest.raises(HarnessError, match="topics without a leader: broker-2 lacks t-1"),
     ):
         create_topics([TOPIC], leader=lambda: first(running()), brokers=running)
 

@@ -14,7 +14,7 @@ from clusters.hosts.local_host import LocalHost
 from clusters.hosts.namespaces import NamespaceHost, NamespacePlace, why_no_namespaces
 from clusters.hosts.packets import Forbidden, rules_text
 from clusters.hosts.warden import Warden
-from clusters.kafka.asking import is_answered
+from clusters.kafka.multi_node_requests import is_answered
 from clusters.port import NodeName
 from clusters.processes.networks import NodeNetworks, forbidden
 from history.failure import HarnessError, UsageError

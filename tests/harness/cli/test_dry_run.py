@@ -15,7 +15,7 @@ from harness.cli.plan import plan_data
 from harness.prepare import releases as releases_module
 from harness.run import run as run_module
 from harness.run.plan import planned
-from harness.scenario.laid_over import SYSTEM_KEY
+from harness.scenario.on_other_system import SYSTEM_KEY
 from harness.scenario.options import RunOptions
 from harness.scenario.scenario import load_scenario
 from harness.scenario.sources import find_scenario, library

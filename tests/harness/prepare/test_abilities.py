@@ -18,8 +18,8 @@ from clusters.kafka_port import ClusterView, FlippedPart, KafkaSpec, PartitionVi
 from clusters.observation import Changed
 from clusters.port import NodeName
 from clusters.reference.nodes.rules import Rules
-from clusters.reference.oracle.insides import Insides
 from clusters.reference.oracle.oracle import DELIVERED, SENT, Oracle
+from clusters.reference.oracle.world_view import WorldView
 from clusters.reference.simulated.cluster import CLIENTS_FROM, HARNESS_FROM, SimulatedCluster
 from clusters.reference.simulated.quorum_cluster import build
 from clusters.setting_changes import SettingChange
@@ -340,7 +340,7 @@ def trial_stage() -> tuple[Interpreter, Spied, Spied]:
     cluster = build(KafkaSpec(controllers=1, brokers=3), seed=1, rules=Rules())
     world = cluster.world
     wire = SimulatedWire(world, journal=None, clients_from=CLIENTS_FROM, harness_from=HARNESS_FROM)
-    insides = Insides(world.hosts)
+    insides = WorldView(world.hosts)
     oracle = Oracle(insides, lease_ns=10**9, min_isr=1, clients_from=CLIENTS_FROM)
     world.watch(oracle, sent=SENT, delivered=DELIVERED)
     cluster.start()

@@ -9,8 +9,8 @@ from clusters.kafka_port import KafkaSpec
 from clusters.kafka_targets import LEADER
 from clusters.port import NodeName, NodeState
 from clusters.reference.nodes.rules import Rules
-from clusters.reference.oracle.insides import Insides
 from clusters.reference.oracle.oracle import DELIVERED, SENT, Oracle
+from clusters.reference.oracle.world_view import WorldView
 from clusters.reference.simulated.cluster import CLIENTS_FROM, SimulatedCluster
 from clusters.reference.simulated.quorum_cluster import build
 from clusters.topic_spec import TopicSpec
@@ -55,7 +55,7 @@ class Books(Unwritten):
 def directed(*, partitions: int = 1) -> tuple[Interpreter, SimulatedCluster, Books]:
     cluster, books = build(KafkaSpec(brokers=3), seed=1, rules=Rules()), Books()
     world = cluster.world
-    oracle = Oracle(Insides(world.hosts), lease_ns=10**9, min_isr=1, clients_from=CLIENTS_FROM)
+    oracle = Oracle(WorldView(world.hosts), lease_ns=10**9, min_isr=1, clients_from=CLIENTS_FROM)
     interpreter = interpreter_of(
         cluster, wire=None, oracle=oracle, draw=random.Random(1), journal=books, played=books
     )

@@ -166,8 +166,8 @@ def test_a_storm_is_stated_where_its_schedule_is() -> None:
             parse_scenario(Document(name="x", text=text, data=data, lines={}, flags={}))
         return str(error.value)
 
-    assert "storm play, and the scenario has no play" in said(trial={"storm": "play"})
-    assert "storm windows, and the scenario has play" in said(play=[{"wait": "1s"}])
+    assert "storm play needs a `play` in the scenario" in said(trial={"storm": "play"})
+    assert "storm windows excludes a `play` in the scenario" in said(play=[{"wait": "1s"}])
     assert "trial.strom" in said(trial={"strom": "play"})
 
 

@@ -13,7 +13,7 @@ from wire_samples import BATCHES, EXCHANGES, VOTERS, image_with
 from clusters.node_port.storage import Batch
 from clusters.port import NodeName
 from clusters.protocol.controlled_states import ControlledState
-from clusters.reference.codec.api import Door
+from clusters.reference.codec.api import ListenerType
 from clusters.reference.codec.codec import Codec, kraft_apis
 from clusters.reference.codec.identifiers import text_of
 from clusters.reference.codec.zk_apis import ZK_APIS, ZK_BROKER_APIS
@@ -79,12 +79,12 @@ def of_message(message: Any, request: Any) -> Frame:
     return frame_of(channel, LINK, message, request, time_ns=5, names=NAMES)
 
 
-def _of_bytes(codec: Codec, door: Door, request: Any, response: Any) -> tuple[Frame, Frame]:
+def _of_bytes(codec: Codec, door: ListenerType, request: Any, response: Any) -> tuple[Frame, Frame]:
     sent = codec.outgoing(request, correlation_id=77, client_id="broker-1")
     came = codec.incoming(door, sent.frame[4:], correlation=12)
     key, version = struct.unpack_from(">hh", sent.frame, 4)
     header = Header(key, version, 77, "broker-1", answered=True)
-    header = meant(header) if door is Door.CONTROLLER else header
+    header = meant(header) if door is ListenerType.CONTROLLER else header
     answer = came.answer(replace(response, correlation=12))
     asked, answered = (
         Frame(
@@ -101,7 +101,7 @@ def _of_bytes(codec: Codec, door: Door, request: Any, response: Any) -> tuple[Fr
     return asked, answered
 
 
-def _agree(codec: Codec, door: Door, request: Any, response: Any) -> None:
+def _agree(codec: Codec, door: ListenerType, request: Any, response: Any) -> None:
     asked, answered = _of_bytes(codec, door, request, response)
     for frame, found in (
         (asked, of_message(request, None)),
@@ -115,14 +115,14 @@ def _agree(codec: Codec, door: Door, request: Any, response: Any) -> None:
 @pytest.mark.parametrize("name", list(EXCHANGES))
 def test_a_message_says_what_its_bytes_say(name: str) -> None:
     codec = Codec(apis=kraft_apis(VOTERS), image=lambda: IMAGE, wall_offset_ns=0)
-    door = Door.BROKER if name in AT_BROKERS else Door.CONTROLLER
+    door = ListenerType.BROKER if name in AT_BROKERS else ListenerType.CONTROLLER
     _agree(codec, door, *EXCHANGES[name])
 
 
 @pytest.mark.parametrize("name", list(ZK_EXCHANGES))
 def test_so_does_one_of_the_zookeeper_generation(name: str) -> None:
     codec = Codec(apis=ZK_APIS, image=lambda: IMAGE)
-    _agree(codec, Door.BROKER, *ZK_EXCHANGES[name])
+    _agree(codec, ListenerType.BROKER, *ZK_EXCHANGES[name])
 
 
 _number = st.just(-1) | st.integers(-1, (1 << 31) - 1)
@@ -146,7 +146,7 @@ def test_a_fetch_of_metadata_says_the_same_though_it_is_read_by_a_shorter_way(
     request: quorum.MetadataFetchRequest, response: quorum.MetadataFetchResponse
 ) -> None:
     codec = Codec(apis=kraft_apis(VOTERS), image=lambda: IMAGE, wall_offset_ns=0)
-    _agree(codec, Door.CONTROLLER, request, response)
+    _agree(codec, ListenerType.CONTROLLER, request, response)
 
 
 CONTROLLER = {"controller_epoch": 4, "broker_epoch": 9}

@@ -15,7 +15,7 @@ from wire_samples import KEY, VOTERS, client_batch, image_with
 
 from clusters.node_port.storage import Batch
 from clusters.port import CLIENTS, NodeName
-from clusters.reference.codec.api import Door
+from clusters.reference.codec.api import ListenerType
 from clusters.reference.codec.codec import Codec, kraft_apis
 from clusters.reference.nodes.messages.data import ProduceRequest, ProduceResponse
 from clusters.simulation.network import RECONNECT
@@ -23,8 +23,8 @@ from nemesis.wire.actions import let_go
 from nemesis.wire.effects import (
     Broken,
     Effect,
-    Errand,
     Finish,
+    ProxyRequest,
     Reset,
     Resumed,
     Send,
@@ -163,7 +163,7 @@ class Proxied:
                 case Reset(side=Side.NEAR) | Finish(side=Side.NEAR):
                     self._closed.add(session)
                     self._client += [("lost", one) for one in self._open.pop(session, [])]
-                case Errand(frame=frame, copy=copy):
+                case ProxyRequest(frame=frame, copy=copy):
                     self._dialled(errand=True).run_errand(frame, self._now_ns, copy=copy)
                 case Wake(at_ns=at_ns):
                     self._due.append((at_ns, session))
@@ -177,7 +177,7 @@ class Proxied:
             frame, data = data[4:][: int.from_bytes(data[:4])], data[4 + int.from_bytes(data[:4]) :]
             correlation = int.from_bytes(frame[4:8])
             self._server.append(correlation)
-            came = CODEC.incoming(Door.BROKER, frame, correlation=correlation)
+            came = CODEC.incoming(ListenerType.BROKER, frame, correlation=correlation)
             answer = came.answer(ProduceResponse(correlation, ()))
             session.receive(Side.FAR, memoryview(answer), self._now_ns)
 

@@ -7,12 +7,12 @@ from clusters.port import NodeName
 from clusters.stage import Stage
 from history.failure import SpecError
 from nemesis.play import parse_play, step_data
-from nemesis.steps import takes_of
+from nemesis.steps import prerequisites_of
 from nemesis.targets import NamedNodes
+from nemesis.verbs.prerequisite import Prerequisite
 from nemesis.verbs.skew import SkewClock
 from nemesis.verbs.squeeze import Squeeze
 from nemesis.verbs.step import OnNodes, Play
-from nemesis.verbs.takes import Takes
 from nemesis.verbs.throttle import Throttle
 
 STAGE = Stage(
@@ -84,4 +84,4 @@ def test_who_is_down_has_no_clock_to_be_seen_wrong() -> None:
 
 def test_the_words_of_a_play_are_those_of_its_loops_too() -> None:
     steps = play({"repeat": 2, "steps": [{"skew": "broker-1", "jump": "1s"}, {"heal": "all"}]})
-    assert takes_of(steps) == {Takes.CLOCKS}
+    assert prerequisites_of(steps) == {Prerequisite.CLOCKS}

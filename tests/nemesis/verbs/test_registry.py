@@ -14,23 +14,23 @@ from nemesis.verbs.page import verbs_page
 from nemesis.verbs.registry import EPISODES, KINDS, VERBS, verb_of
 from nemesis.verbs.rule import Lay
 from nemesis.verbs.step import Breaking, OnNodes
+from nemesis.verbs.step_source import StepSource
 from nemesis.verbs.wait import Wait
-from nemesis.verbs.written import Written
 from nemesis.wire.rules import Delay
 
 B = tuple(map(NodeName, ("broker-1", "broker-2", "broker-3")))
 STAGE = Stage(nodes=("controller-1", *B), keys=("t-0",), broker_ids=(1, 2, 3))  # type: ignore[arg-type]
-ON_NODES = sorted(word for word, verb in VERBS.items() if verb.deed is not None)
+ON_NODES = sorted(word for word, verb in VERBS.items() if verb.action is not None)
 PAGE = Path(__file__).parents[3] / "docs/verbs.md"
 
 
 @pytest.mark.parametrize("word", ON_NODES)
 def test_what_heals_is_a_verb_and_what_breaks_has_one(word: str) -> None:
     verb = VERBS[word]
-    assert verb.deed is not None
-    assert not (verb.healed_by and verb.deed.heals)
+    assert verb.action is not None
+    assert not (verb.healed_by and verb.action.heals)
     if verb.healed_by:
-        healing = VERBS[verb.healed_by].deed
+        healing = VERBS[verb.healed_by].action
         assert healing is not None
         assert healing.heals is not None
         assert word in KINDS
@@ -40,7 +40,7 @@ def test_what_heals_is_a_verb_and_what_breaks_has_one(word: str) -> None:
 def test_a_healing_verb_can_be_made_of_its_nodes_alone(word: str) -> None:
     """An interpreter heals what a play left broken: it has nothing else to say."""
     verb = VERBS[word]
-    if verb.deed is not None and verb.deed.heals:
+    if verb.action is not None and verb.action.heals:
         step = verb.step(target=NamedNodes(nodes=B[:1]))
         assert verb_of(step) is verb
 
@@ -51,8 +51,8 @@ def test_an_episode_breaks_something_first_and_ends_with_what_heals_it(kind: str
     breaking = [step for step in steps if isinstance(step, Breaking) and registry.is_fault(step)]
     assert breaking
     last = verb_of([step for step in steps if not isinstance(step, Wait)][-1])
-    mends_itself = last.fault and (last.deed.mends_itself if last.deed else not last.healed_by)
-    heals = last.deed is not None and last.deed.heals is not None
+    mends_itself = last.fault and (last.action.mends_itself if last.action else not last.healed_by)
+    heals = last.action is not None and last.action.heals is not None
     assert mends_itself or heals or last.word in ("heal", "release", "resume_client")
     if not mends_itself:
         assert not last.fault
@@ -63,7 +63,7 @@ def test_the_page_of_verbs_is_the_one_that_they_draw() -> None:
 
 
 def test_a_step_has_no_field_that_belongs_to_another_verb() -> None:
-    written = Written(word="kill", item={"kill": "broker-1"}, stage=STAGE)
+    written = StepSource(word="kill", item={"kill": "broker-1"}, stage=STAGE)
     kill = VERBS["kill"].parse(written)
     assert isinstance(kill, OnNodes)
     assert {field for one in type(kill).__mro__ for field in getattr(one, "__slots__", ())} == {

@@ -164,7 +164,7 @@ def test_impossible_rules_are_refused(tmp_path: Path, target: socket.socket) -> 
         wire.add(JOINS)
         with pytest.raises(HarnessError, match="a rule named join is laid already"):
             wire.add(JOINS)
-        with pytest.raises(HarnessError, match="no rule named x is laid"):
+        with pytest.raises(HarnessError, match="no rule x is active"):
             wire.release("x")
         with pytest.raises(UsageError, match="Kafka has no API Nope"):
             wire.add(Rule(name="x", action=Hold(), match=Match(api="Nope")))

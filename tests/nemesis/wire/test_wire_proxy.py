@@ -179,7 +179,7 @@ def test_what_a_removed_rule_held_can_be_dropped(stage: Stage) -> None:
     assert stage.ends(near) == "reset"
     assert stage.ends(far) == "reset"
     assert far.received == b""
-    with pytest.raises(HarnessError, match="no rule named rule is laid"):
+    with pytest.raises(HarnessError, match="no rule rule is active"):
         stage.proxy.release("rule")
 
 

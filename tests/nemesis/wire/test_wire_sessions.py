@@ -21,9 +21,19 @@ from wire_doubles import (
     plain_response,
 )
 
-from clusters.kafka.asking import CLIENT_ID
+from clusters.kafka.multi_node_requests import CLIENT_ID
 from clusters.protocol.framing import request_frame
-from nemesis.wire.effects import Broken, Effect, Errand, Finish, Reset, Resumed, Send, Side, Wake
+from nemesis.wire.effects import (
+    Broken,
+    Effect,
+    Finish,
+    ProxyRequest,
+    Reset,
+    Resumed,
+    Send,
+    Side,
+    Wake,
+)
 from nemesis.wire.frame import TopicNames
 from nemesis.wire.pipe import HeldFrame
 from nemesis.wire.rulebook import Rulebook
@@ -330,7 +340,7 @@ def test_a_duplicate_is_an_errand_of_its_own() -> None:
     bench.ask(join_request(1))
     assert bench.far() == join_request(1)
     [errand] = bench.others
-    assert isinstance(errand, Errand)
+    assert isinstance(errand, ProxyRequest)
     runner = proxied(1, LINK, bench.common, errand=True)
     runner.run_errand(errand.frame, 5, copy=errand.copy)
     assert bench.sent[runner, Side.FAR] == join_request(1)
@@ -370,7 +380,7 @@ def test_an_overtaken_request_whose_target_has_hung_up_goes_another_way() -> Non
     bench.ask(join_request(1))
     bench.sessions[0].end(Side.FAR, 2)
     bench.ask(join_request(2), session=1)
-    [errand] = [effect for effect in bench.others if isinstance(effect, Errand)]
+    [errand] = [effect for effect in bench.others if isinstance(effect, ProxyRequest)]
     assert errand.frame.data == join_request(1)
     assert not errand.copy
 

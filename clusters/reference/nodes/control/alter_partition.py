@@ -54,8 +54,8 @@ def _refusal(
     old = view.image.partitions.get(item.key)
     if old is None:
         return Error.UNKNOWN_TOPIC_ID
-    # The versions of a dead incarnation are older than the living one's: who takes its word takes
-    # it for the living one's.
+    # A dead incarnation's versions are older than the live one's. A controller that skips this
+    # check mistakes the dead incarnation's request for the live one's.
     late = Error.NONE if stale else _late(view, request, item, old)
     return late or _wrong(item, old) or _ineligible(view, item)
 

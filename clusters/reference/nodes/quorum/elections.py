@@ -11,7 +11,7 @@ from clusters.reference.nodes.messages.quorum import (
     VoteRequest,
     VoteResponse,
 )
-from clusters.reference.nodes.quorum.exchange import Round
+from clusters.reference.nodes.quorum.exchange import PeerRetries
 from clusters.reference.nodes.quorum.leading import Leadership
 from clusters.reference.nodes.quorum.metadata_log import MetadataLog
 
@@ -33,7 +33,7 @@ class Candidacy:
         self._tries = 0
         self.backs_off = False
         """True if this election is given up, and the next one waits."""
-        self.votes = Round(configuration, alarm, others)
+        self.votes = PeerRetries(configuration, alarm, others)
 
     def stand(self) -> None:
         """A new epoch."""
@@ -96,8 +96,8 @@ class Announcer:
         self._node_id = configuration.node_id
         self._again_ns = configuration.quorum_fetch_timeout_ns // 2
         self._successors: tuple[int, ...] = ()
-        self.begins = Round(configuration, alarm, others)
-        self.ends = Round(configuration, alarm, others)
+        self.begins = PeerRetries(configuration, alarm, others)
+        self.ends = PeerRetries(configuration, alarm, others)
 
     def begin(self, now: int, leadership: Leadership, effects: Effects) -> None:
         """Tell the voters that have not fetched lately who leads."""

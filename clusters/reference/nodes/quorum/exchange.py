@@ -62,7 +62,7 @@ class Exchange:
         self.due_at = 0
 
 
-class Round:
+class PeerRetries:
     """The same question to each of some peers, asked again until it is answered."""
 
     __slots__ = ("_alarm", "_correlation", "_patience_ns", "_peers")

@@ -49,7 +49,7 @@ class FollowedLog(Protocol):
         """Take what the disk has."""
 
     def handle(self, now: int, source: int, kind: int, message: Any, effects: Effects) -> None:
-        """Take an event that concerns it."""
+        """Handle an event addressed to the observer."""
 
     def tick(self, now: int, effects: Effects) -> None:
         """Look at what is due."""

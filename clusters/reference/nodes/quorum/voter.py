@@ -1,8 +1,8 @@
 """A voter of the metadata quorum, as a controller holds it.
 
-`seat.py` is its state machine, `hearing.py` what it makes of messages. A process that was killed
-finds on its disk what may not be durable yet, a vote for one: nothing is said or answered before a
-sync, and requests that come earlier are closed.
+`quorum_state.py` is its state machine, `quorum_requests.py` handles its messages. After a kill the
+process may find data on its disk that are not durable yet, such as a vote. So it sends and answers
+nothing before a sync, and closes requests that come earlier.
 """
 
 from typing import Any
@@ -24,9 +24,9 @@ from clusters.node_port.storage import (
     Snapshot,
 )
 from clusters.reference.nodes.configuration import Configuration
-from clusters.reference.nodes.quorum.hearing import Hearing
 from clusters.reference.nodes.quorum.metadata_log import ARRIVED, QUORUM, START, MetadataLog
-from clusters.reference.nodes.quorum.seat import Seat
+from clusters.reference.nodes.quorum.quorum_requests import QuorumRequests
+from clusters.reference.nodes.quorum.quorum_state import QuorumStateMachine
 from clusters.reference.nodes.quorum.snapshots import Pieces, SnapshotCodec, SnapshotValues
 from clusters.reference.nodes.quorum.transitions import VoterState
 from clusters.reference.nodes.rules import Rules
@@ -35,7 +35,7 @@ from clusters.reference.nodes.rules import Rules
 class Voter:
     """One of the voters that the configuration names."""
 
-    __slots__ = ("_hearing", "_is_open", "_seat", "log")
+    __slots__ = ("_is_open", "_quorum", "_requests", "log")
 
     def __init__(
         self,
@@ -46,32 +46,32 @@ class Voter:
         snapshots: SnapshotCodec | None = None,
     ) -> None:
         codec = snapshots or SnapshotValues()
-        self._seat = Seat(configuration, rules, alarm, snapshots=codec)
-        self._hearing = Hearing(
-            self._seat, rules, pieces=Pieces(codec), piece_max=configuration.snapshot_piece_max
+        self._quorum = QuorumStateMachine(configuration, rules, alarm, snapshots=codec)
+        self._requests = QuorumRequests(
+            self._quorum, rules, pieces=Pieces(codec), piece_max=configuration.snapshot_piece_max
         )
         self._is_open = False
-        self.log: MetadataLog = self._seat.log
+        self.log: MetadataLog = self._quorum.log
 
     @property
     def epoch(self) -> int:
         """The highest epoch of the quorum that it knows of."""
-        return self._seat.epoch
+        return self._quorum.epoch
 
     @property
     def leader_id(self) -> int:
         """The id of the leader in this epoch; -1: not known."""
-        return self._seat.leader_id
+        return self._quorum.leader_id
 
     @property
     def is_leader(self) -> bool:
         """True if this voter leads."""
-        return self._seat.leadership is not None
+        return self._quorum.leadership is not None
 
     @property
     def epoch_start(self) -> int:
         """The offset of the leader's LeaderChangeMessage; -1: this voter does not lead."""
-        leadership = self._seat.leadership
+        leadership = self._quorum.leadership
         return -1 if leadership is None else leadership.epoch_start
 
     @property
@@ -82,12 +82,12 @@ class Voter:
     @property
     def state(self) -> VoterState:
         """The state that it is in, in an election."""
-        return self._seat.state
+        return self._quorum.state
 
     def start(self, now: int, contents: Contents, effects: Effects) -> None:
         """Take what the disk has. A process that was killed may not have made it durable."""
         assert not self._is_open, now
-        self._seat.load(contents)
+        self._quorum.load(contents)
         names = (METADATA, QUORUM_STATE, SNAPSHOT)
         effects.append((SYNC, names, (QUORUM, START)))
 
@@ -96,30 +96,30 @@ class Voter:
         if kind == SYNCED:
             self._synced(now, message, effects)
         elif not self._is_open:
-            if kind % 2 == 0 and kind in self._hearing.takes:
+            if kind % 2 == 0 and kind in self._requests.takes:
                 effects.append((CLOSE, source))
         elif kind == TICK:
-            self._seat.tick(now, effects)
+            self._quorum.tick(now, effects)
         elif kind == UNREACHABLE:
-            if message.kind in self._hearing.takes:
-                self._seat.came_back(now, message)
+            if message.kind in self._requests.takes:
+                self._quorum.came_back(now, message)
         else:
-            take = self._hearing.takes.get(kind)
+            take = self._requests.takes.get(kind)
             if take is not None:
                 take(now, source, message, effects)
 
     def look(self, now: int, effects: Effects) -> None:
         """Lead no more, if it does and has no majority any more."""
         if self._is_open:
-            self._seat.look(now, effects)
+            self._quorum.look(now, effects)
 
     def append(self, now: int, records: tuple[Any, ...], effects: Effects) -> int:
         """Append one batch as the leader; return its end offset."""
-        return self._seat.append(now, records, effects)
+        return self._quorum.append(now, records, effects)
 
     def resign(self, now: int, effects: Effects) -> None:
         """Lead no more, if it does, and say who should stand first."""
-        self._seat.resign(now, effects)
+        self._quorum.resign(now, effects)
 
     def snapshot(
         self, end_offset: int, epoch: int, records: tuple[Any, ...], effects: Effects
@@ -128,23 +128,23 @@ class Voter:
 
         Nothing happens while a snapshot of the leader's arrives, which goes further.
         """
-        if not self._seat.fetcher.is_receiving:
+        if not self._quorum.fetcher.is_receiving:
             snapshot = Snapshot(end_offset=end_offset, epoch=epoch, records=records)
             self.log.cut(snapshot, effects)
 
     def _synced(self, now: int, token: Any, effects: Effects) -> None:
         if token[0] != QUORUM:
             return
-        seat, what = self._seat, token[1]
+        quorum, what = self._quorum, token[1]
         if what == START:
             self._is_open = True
-            seat.open(now, effects)
+            quorum.open(now, effects)
         elif what == METADATA:
-            seat.synced(now, token[2], token[3], effects)
+            quorum.synced(now, token[2], token[3], effects)
         elif what == QUORUM_STATE:
-            seat.promises.keep(token[2], effects)
-            seat.campaign(now, effects)
+            quorum.promises.keep(token[2], effects)
+            quorum.campaign(now, effects)
         elif what == SNAPSHOT:
             self.log.trim(token[2], effects)
-        elif what == ARRIVED and seat.fetcher.arrived(token[2], effects):
-            seat.settle(now, effects)
+        elif what == ARRIVED and quorum.fetcher.arrived(token[2], effects):
+            quorum.settle(now, effects)

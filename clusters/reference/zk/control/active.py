@@ -18,21 +18,21 @@ from clusters.reference.nodes.control.moves import preferred_elections
 from clusters.reference.nodes.control.reassignment import in_progress
 from clusters.reference.nodes.image import PartitionImage
 from clusters.reference.nodes.messages.control import DeleteTopicsRequest
-from clusters.reference.zk.asking import Asking
 from clusters.reference.zk.control.broker_changes import BrokerChanges
 from clusters.reference.zk.control.broker_states import BrokerStates
 from clusters.reference.zk.control.change import StateChange
 from clusters.reference.zk.control.channels import Channels, Local
 from clusters.reference.zk.control.context import Context
+from clusters.reference.zk.control.controller_state import ControllerState
 from clusters.reference.zk.control.deletions import Deletions, Garbage
 from clusters.reference.zk.control.heartbeats import Heartbeats
+from clusters.reference.zk.control.job_queue import JobQueue
 from clusters.reference.zk.control.leaders import begun, completed, departed, leaderless
 from clusters.reference.zk.control.outside_writes import IsrNotifications, Topics
-from clusters.reference.zk.control.parts import Parts
 from clusters.reference.zk.control.requests import ClientRequests
-from clusters.reference.zk.control.work import JobQueue
 from clusters.reference.zk.coroutines import Coroutines
 from clusters.reference.zk.messages import ControlledShutdownRequest, MetadataHeartbeatRequest
+from clusters.reference.zk.session_requests import SessionRequests
 from clusters.reference.zk.znodes import (
     BROKER_IDS,
     DELETE_TOPICS,
@@ -68,7 +68,7 @@ class ActiveController:
     def __init__(
         self,
         context: Context,
-        asking: Asking,
+        zookeeper: SessionRequests,
         *,
         local: Local,
         correlation: int,
@@ -76,13 +76,13 @@ class ActiveController:
     ) -> None:
         situation, coroutines = context.situation, Coroutines()
         self._deposed = deposed
-        self._parts = Parts(
+        self._parts = ControllerState(
             situation,
-            asking,
+            zookeeper,
             context,
             BrokerStates(situation.zk_configuration, situation.rules),
             Channels(context, self, local=local, correlation=correlation),
-            JobQueue(context, asking, coroutines, self),
+            JobQueue(context, zookeeper, coroutines, self),
             coroutines,
         )
         self._heartbeats = Heartbeats(self._parts, BrokerChanges(self._parts))
@@ -215,21 +215,21 @@ class ActiveController:
 
     async def _load(self) -> dict[str, ZkOutcome]:
         """Fill the context; return the registrations as they are read, by name."""
-        asking, context = self._parts.asking, self.context
+        zookeeper, context = self._parts.zookeeper, self.context
         reads = [*(GetChildren(one) for one in _SETTINGS), GetChildren(DELETE_TOPICS, watch=True)]
-        *settings, deletions = await asking.read(reads)
+        *settings, deletions = await zookeeper.read(reads)
         for parent, one in zip(_SETTINGS, settings, strict=True):
             context.settings_paths |= {f"{parent}/{name}" for name in one.children}
         context.deleting |= dict.fromkeys(deletions.children)
-        topics = await asking.read_children(TOPICS, watches_data=True)
+        topics = await zookeeper.read_children(TOPICS, watches_data=True)
         for name, one in topics.items():
             if one.stat is not None:
                 context.assign(name, TopicInfo.decoded(one.data), one.stat.version)
         keys = context.without_state()
         states = [GetData(state_path(context.image.names[one[0]], one[1])) for one in keys]
-        for key, outcome in zip(keys, await asking.read(states), strict=True):
+        for key, outcome in zip(keys, await zookeeper.read(states), strict=True):
             context.refresh(key, outcome)
-        return await asking.read_children(BROKER_IDS, watches_data=True)
+        return await zookeeper.read_children(BROKER_IDS, watches_data=True)
 
     def _take_over(self, now: int, effects: Effects) -> None:
         """Decide what no controller was there to decide."""

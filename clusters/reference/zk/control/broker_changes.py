@@ -20,9 +20,9 @@ from clusters.reference.nodes.records import (
     RegisterBrokerRecord,
     UnregisterBrokerRecord,
 )
+from clusters.reference.zk.control.controller_state import ControllerState
+from clusters.reference.zk.control.job_queue import JobPlan
 from clusters.reference.zk.control.leaders import begun, departed, in_new_epoch, leaderless
-from clusters.reference.zk.control.parts import Parts
-from clusters.reference.zk.control.work import Plan
 from clusters.reference.zk.control.writes import units
 from clusters.reference.zk.znodes import BrokerInfo
 
@@ -48,7 +48,7 @@ class BrokerChanges:
 
     __slots__ = ("_parts",)
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: ControllerState) -> None:
         self._parts = parts
 
     async def gone(self, broker_id: int) -> None:
@@ -75,7 +75,7 @@ class BrokerChanges:
             self._begin(info.broker_id)
         self._brokers_changed()
 
-    def _registration(self, info: BrokerInfo, incarnation: int) -> Plan:
+    def _registration(self, info: BrokerInfo, incarnation: int) -> JobPlan:
         """Return the plan; its response is the broker's state, if that is to be kept."""
         parts, broker_id = self._parts, info.broker_id
         known = parts.context.image.brokers.get(broker_id)
@@ -84,12 +84,12 @@ class BrokerChanges:
         if known is not None and (known.incarnation_id == incarnation or not notices):
             leaves = known.in_controlled_shutdown
             one = registration(info, incarnation, fenced=known.fenced, leaves=leaves)
-            return Plan(units(parts.context, [one]), parts.states.state_of(broker_id))
+            return JobPlan(units(parts.context, [one]), parts.states.state_of(broker_id))
         parts.channels.close(broker_id)
         state = parts.states.first_state(info)
         elections = [] if known is None else departed(parts.context.view(), broker_id)
         one = registration(info, incarnation, fenced=self._is_left_out(state))
-        return Plan(units(parts.context, [*elections, one]))
+        return JobPlan(units(parts.context, [*elections, one]))
 
     async def activated(self, broker_id: int) -> None:
         """A broker that is inactive, or was stopping, is active from here on."""

@@ -31,7 +31,6 @@ from clusters.node_port.zookeeper import (
 )
 from clusters.reference.nodes.errors import Error
 from clusters.reference.nodes.messages.control import DeleteTopicsRequest
-from clusters.reference.zk.asking import Asking
 from clusters.reference.zk.configuration import InterBrokerProtocol
 from clusters.reference.zk.control.active import ActiveController
 from clusters.reference.zk.control.channels import ANSWERS, REQUESTS, Local
@@ -43,6 +42,7 @@ from clusters.reference.zk.messages import (
     IsrChangeRequest,
     MetadataHeartbeatRequest,
 )
+from clusters.reference.zk.session_requests import SessionRequests
 from clusters.reference.zk.situation import ZkSituation
 from clusters.reference.zk.znodes import (
     BROKER_IDS,
@@ -64,19 +64,19 @@ _NO_NODE: Final = int(ZkError.NO_NODE)
 class Controller:
     """A broker's part in controlling the cluster."""
 
-    __slots__ = ("_active", "_asking", "_correlation", "_election", "_local", "_situation")
+    __slots__ = ("_active", "_correlation", "_election", "_local", "_situation", "_zookeeper")
 
-    def __init__(self, situation: ZkSituation, asking: Asking, *, local: Local) -> None:
+    def __init__(self, situation: ZkSituation, zookeeper: SessionRequests, *, local: Local) -> None:
         self._situation = situation
-        self._asking = asking
+        self._zookeeper = zookeeper
         self._local = local
         self._correlation = 0
         self._active: ActiveController | None = None
-        self._election = _Election(situation, asking, self)
+        self._election = _Election(situation, zookeeper, self)
         for path in (BROKER_IDS, TOPICS, DELETE_TOPICS, ISR_CHANGES):
-            asking.on_watch(path, self._watched)
+            zookeeper.on_watch(path, self._watched)
         for parent in (BROKER_IDS, TOPICS):
-            asking.on_watch(f"{parent}/", self._watched)
+            zookeeper.on_watch(f"{parent}/", self._watched)
 
     @property
     def is_active(self) -> bool:
@@ -131,7 +131,7 @@ class Controller:
         context = Context(self._situation, epoch=epoch, epoch_version=epoch_version)
         self._active = ActiveController(
             context,
-            self._asking,
+            self._zookeeper,
             local=self._local,
             correlation=self._correlation,
             deposed=self._deposed,
@@ -168,26 +168,28 @@ class _Election:
     """A broker's part in the elections of its sessions."""
 
     __slots__ = (
-        "_asking",
         "_is_looking",
         "_is_outdated",
         "_port",
         "_session_id",
         "_situation",
         "_takes_part",
+        "_zookeeper",
     )
 
-    def __init__(self, situation: ZkSituation, asking: Asking, port: _ElectionPort) -> None:
+    def __init__(
+        self, situation: ZkSituation, zookeeper: SessionRequests, port: _ElectionPort
+    ) -> None:
         self._situation = situation
-        self._asking = asking
+        self._zookeeper = zookeeper
         self._port = port
         self._takes_part = False
         self._is_looking = False
         self._is_outdated = False
         """The watch has fired since the look began."""
         self._session_id = -1
-        asking.on_session(self._session)
-        asking.on_watch(CONTROLLER, self._watched)
+        zookeeper.on_session(self._session)
+        zookeeper.on_watch(CONTROLLER, self._watched)
 
     def begin(self, now: int, effects: Effects) -> None:
         """Take part: the broker is registered."""
@@ -204,7 +206,7 @@ class _Election:
         """Read who is the controller; the read sets the watch that leads here again."""
         if self._takes_part and not self._is_looking:
             self._is_looking = True
-            self._asking.coroutines.run(now, self._look(), effects)
+            self._zookeeper.coroutines.run(now, self._look(), effects)
 
     def _session(self, _now: int, event: SessionEvent, _effects: Effects) -> None:
         if event.state is SessionState.CONNECTED:
@@ -215,13 +217,13 @@ class _Election:
         self.look(now, effects)
 
     async def _look(self) -> None:
-        coroutines = self._asking.coroutines
+        coroutines = self._zookeeper.coroutines
         reads = (GetData(CONTROLLER, watch=True), GetData(CONTROLLER_EPOCH))
         self._is_outdated = True
         while self._is_outdated:
             # The epoch may be of a later controller than the one that was read.
             self._is_outdated = False
-            controller, epoch = await self._asking.read(reads)
+            controller, epoch = await self._zookeeper.read(reads)
         self._is_looking = False
         if controller.error == _NO_NODE:
             self._situation.controller_id = -1
@@ -250,14 +252,14 @@ class _Election:
         if not self._takes_part:
             return
         if epoch.error == _NO_NODE:
-            await self._asking.answer(Create(CONTROLLER_EPOCH, b"0"))
+            await self._zookeeper.answer(Create(CONTROLLER_EPOCH, b"0"))
         else:
             assert epoch.stat is not None, epoch
             controller_id = self._situation.node_id
             content = {"version": 1, "brokerid": controller_id, "timestamp": "0"}
             raised = str(int(epoch.data) + 1).encode()
-            await self._asking.answer(
+            await self._zookeeper.answer(
                 Create(CONTROLLER, json.dumps(content).encode(), ephemeral=True),
                 SetData(CONTROLLER_EPOCH, raised, epoch.stat.version),
             )
-        self.look(self._asking.coroutines.now, self._asking.coroutines.effects)
+        self.look(self._zookeeper.coroutines.now, self._zookeeper.coroutines.effects)

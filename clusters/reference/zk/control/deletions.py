@@ -23,8 +23,8 @@ from clusters.reference.nodes.control.topics import deleted
 from clusters.reference.nodes.errors import Error
 from clusters.reference.nodes.messages.control import DeleteTopicsRequest, DeleteTopicsResponse
 from clusters.reference.nodes.records import RemoveTopicRecord
-from clusters.reference.zk.control.parts import Parts
-from clusters.reference.zk.control.work import Plan
+from clusters.reference.zk.control.controller_state import ControllerState
+from clusters.reference.zk.control.job_queue import JobPlan
 from clusters.reference.zk.control.writes import unit
 from clusters.reference.zk.znodes import (
     CONFIG_CHANGES,
@@ -54,7 +54,7 @@ class Deletions:
 
     __slots__ = ("_awaited", "_parts", "_waiting")
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: ControllerState) -> None:
         self._parts = parts
         self._awaited: dict[str, set[tuple[int, int]]] = {}
         """(broker id, partition) of the replicas that are still there, by topic."""
@@ -71,18 +71,18 @@ class Deletions:
         self.begin(turn.now, names, turn.effects)
         self._answer(turn.effects)
 
-    def _demands(self, request: DeleteTopicsRequest) -> Plan:
+    def _demands(self, request: DeleteTopicsRequest) -> JobPlan:
         context = self._parts.context
         decision = deleted(context.view(), request)
         names = [one[0] for one in decision.response.topics if one[2] == _NONE]
         fresh = [name for name in names if name not in context.deleting]
         demands = [unit(context, [Create(deletion_path(name), b"")]) for name in fresh]
-        return Plan(demands, decision.response)
+        return JobPlan(demands, decision.response)
 
     async def read(self) -> None:
         """Read the demands, which tools write as well, and watch for more."""
         parts, context, turn = self._parts, self._parts.context, self._parts.coroutines
-        found = await parts.asking.read_children(DELETE_TOPICS)
+        found = await parts.zookeeper.read_children(DELETE_TOPICS)
         known = [name for name in found if name in context.image.topics]
         unknown = [name for name in found if name not in context.image.topics]
         self.begin(turn.now, known, turn.effects)
@@ -172,7 +172,7 @@ class Garbage:
 
     __slots__ = ("_due_ns", "_parts")
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: ControllerState) -> None:
         self._parts = parts
         self._due_ns = 0
 
@@ -192,21 +192,21 @@ class Garbage:
 
     async def _remove_notifications(self) -> None:
         parts, situation = self._parts, self._parts.situation
-        (found,) = await parts.asking.read([GetChildren(CONFIG_CHANGES)])
+        (found,) = await parts.zookeeper.read([GetChildren(CONFIG_CHANGES)])
         names, seen, now = found.children, situation.seen_changes, parts.coroutines.now
         seen.add(now, names)
         last = seen.last_by(now - 2 * situation.zk_configuration.session_timeout_ns)
         await parts.removed([Delete(f"{CONFIG_CHANGES}/{name}") for name in names if name <= last])
 
     async def _remove_hosts(self) -> None:
-        found = await self._parts.asking.read_children(HOSTS)
+        found = await self._parts.zookeeper.read_children(HOSTS)
         await self._parts.work.done(lambda: self._removals(found))
 
-    def _removals(self, found: dict[str, ZkOutcome]) -> Plan:
+    def _removals(self, found: dict[str, ZkOutcome]) -> JobPlan:
         garbage = [name for name, one in found.items() if self._is_garbage(name, one)]
         removals = [unit(self._parts.context, [_removal(name, found[name])]) for name in garbage]
         found.clear()  # Writes of meanwhile are for the next scan.
-        return Plan(removals)
+        return JobPlan(removals)
 
     def _is_garbage(self, host: str, outcome: ZkOutcome) -> bool:
         context, broker_id = self._parts.context, decoded_host(outcome.data)

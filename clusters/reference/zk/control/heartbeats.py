@@ -19,7 +19,7 @@ from clusters.node_port.zookeeper import Sync, ZkOutcome
 from clusters.protocol.controlled_states import ControlledState
 from clusters.reference.nodes.errors import Error
 from clusters.reference.zk.control.broker_changes import BrokerChanges, registration
-from clusters.reference.zk.control.parts import Parts
+from clusters.reference.zk.control.controller_state import ControllerState
 from clusters.reference.zk.control.refusals import refuse
 from clusters.reference.zk.messages import (
     ControlledShutdownRequest,
@@ -41,7 +41,7 @@ class Heartbeats:
 
     __slots__ = ("_activating", "_changes", "_held", "_opening", "_parts", "registrations")
 
-    def __init__(self, parts: Parts, changes: BrokerChanges) -> None:
+    def __init__(self, parts: ControllerState, changes: BrokerChanges) -> None:
         self._parts = parts
         self._changes = changes
         self.registrations = _Registrations(parts, changes, self._registered)
@@ -186,7 +186,7 @@ class _Registrations:
 
     __slots__ = ("_changes", "_is_outdated", "_is_reading", "_parts", "_then")
 
-    def __init__(self, parts: Parts, changes: BrokerChanges, then: _OnTaken) -> None:
+    def __init__(self, parts: ControllerState, changes: BrokerChanges, then: _OnTaken) -> None:
         self._parts = parts
         self._changes = changes
         self._then = then
@@ -218,14 +218,14 @@ class _Registrations:
 
     async def read_latest(self) -> None:
         """Read them all, as they are at ZooKeeper's leader or later."""
-        await self._parts.asking.read([Sync(BROKER_IDS)])
+        await self._parts.zookeeper.read([Sync(BROKER_IDS)])
         self.read(self._parts.coroutines.now, self._parts.coroutines.effects)
 
     async def _read(self) -> None:
         parts = self._parts
         while self._is_outdated:
             self._is_outdated = False
-            self._take(await parts.asking.read_children(BROKER_IDS, watches_data=True))
+            self._take(await parts.zookeeper.read_children(BROKER_IDS, watches_data=True))
             await parts.decided(tuple)  # All that was read is taken by then.
         self._is_reading = False
         self._then(parts.coroutines.now, parts.coroutines.effects)

@@ -10,9 +10,9 @@ Source: Kafka's `KafkaController.processTopicChange`, `processPartitionModificat
 """
 
 from clusters.node_port.zookeeper import Delete, GetChildren, GetData
+from clusters.reference.zk.control.controller_state import ControllerState
+from clusters.reference.zk.control.job_queue import WorkPort
 from clusters.reference.zk.control.leaders import begun
-from clusters.reference.zk.control.parts import Parts
-from clusters.reference.zk.control.work import WorkPort
 from clusters.reference.zk.znodes import (
     ISR_CHANGES,
     TOPICS,
@@ -28,7 +28,7 @@ class Topics:
 
     __slots__ = ("_parts", "_watched")
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: ControllerState) -> None:
         self._parts = parts
         self._watched: set[str] = set()
 
@@ -38,7 +38,7 @@ class Topics:
 
     async def read(self) -> None:
         """Read which topics there are, and watch for more; read those that are new."""
-        (found,) = await self._parts.asking.read([GetChildren(TOPICS, watch=True)])
+        (found,) = await self._parts.zookeeper.read([GetChildren(TOPICS, watch=True)])
         self._watched &= set(found.children)
         await self._read([name for name in found.children if name not in self._watched])
 
@@ -52,7 +52,9 @@ class Topics:
             return
         parts, context = self._parts, self._parts.context
         self._watched |= set(names)
-        found = await parts.asking.read([GetData(topic_path(name), watch=True) for name in names])
+        found = await parts.zookeeper.read(
+            [GetData(topic_path(name), watch=True) for name in names]
+        )
         await parts.decided(tuple)
         for name, one in zip(names, found, strict=True):
             if one.stat is None:
@@ -67,21 +69,21 @@ class IsrNotifications:
 
     __slots__ = ("_parts", "_port")
 
-    def __init__(self, parts: Parts, port: WorkPort) -> None:
+    def __init__(self, parts: ControllerState, port: WorkPort) -> None:
         self._parts = parts
         self._port = port
 
     async def read(self) -> None:
         """Read those that are there, and watch for more."""
         parts, context = self._parts, self._parts.context
-        found = await parts.asking.read_children(ISR_CHANGES)
+        found = await parts.zookeeper.read_children(ISR_CHANGES)
         if not found:
             return
         topics = context.image.topics
         named = {one for outcome in found.values() for one in decoded_isr_change(outcome.data)}
         keys = [(topics[topic], index) for topic, index in sorted(named) if topic in topics]
         reads = [GetData(state_path(*one)) for one in sorted(named) if one[0] in topics]
-        states = await parts.asking.read(reads)
+        states = await parts.zookeeper.read(reads)
         await parts.removed([Delete(f"{ISR_CHANGES}/{name}") for name in found])
         refreshed = (context.refresh(*one) for one in zip(keys, states, strict=True))
         changes = [one for one in refreshed if one is not None]

@@ -31,9 +31,9 @@ from clusters.reference.nodes.messages.control import (
     ListReassignmentsRequest,
 )
 from clusters.reference.nodes.records import MetadataRecord
+from clusters.reference.zk.control.controller_state import ControllerState
+from clusters.reference.zk.control.job_queue import JobPlan
 from clusters.reference.zk.control.leaders import in_new_epoch, leaderless
-from clusters.reference.zk.control.parts import Parts
-from clusters.reference.zk.control.work import Plan
 from clusters.reference.zk.control.writes import units
 from clusters.reference.zk.messages import IsrChange, IsrChangeRequest, IsrChangeResponse
 from clusters.reference.zk.rules import ZkRules
@@ -57,7 +57,7 @@ class ClientRequests:
 
     __slots__ = ("_parts",)
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: ControllerState) -> None:
         self._parts = parts
 
     async def take(self, source: int, request: Any) -> None:
@@ -68,23 +68,23 @@ class ClientRequests:
         if request.kind == AlterConfigsRequest.kind and _may_elect(request):
             await parts.decided(lambda: leaderless(parts.context.view()))
 
-    def _plan(self, request: Any) -> Plan:
+    def _plan(self, request: Any) -> JobPlan:
         context = self._parts.context
         view = context.view()
         if request.kind == ListReassignmentsRequest.kind:
-            return Plan([], moves.reassignments(context.image, request))
+            return JobPlan([], moves.reassignments(context.image, request))
         if request.kind == _ISR_CHANGE:
             rules, known = self._parts.situation.rules, self._parts.states.incarnation_of
             gone = frozenset(context.deleting)
             decision = _isrs_changed(view, rules, request, incarnation_of=known, gone=gone)
-            return Plan(units(context, decision.records), decision.response)
+            return JobPlan(units(context, decision.records), decision.response)
         undecided = {view.image.names[topic_id] for topic_id, _ in context.without_state()}
         grows = request.kind == CreatePartitionsRequest.kind
         if grows and any(one.name in undecided for one in request.topics):
             # Its partitions are counted by their states.
-            return Plan([], refused(request, Error.LEADER_NOT_AVAILABLE, -1))
+            return JobPlan([], refused(request, Error.LEADER_NOT_AVAILABLE, -1))
         decision = _DECISIONS[request.kind](view, request)
-        return Plan(units(context, in_new_epoch(view, decision.records)), decision.response)
+        return JobPlan(units(context, in_new_epoch(view, decision.records)), decision.response)
 
 
 def _may_elect(request: AlterConfigsRequest) -> bool:

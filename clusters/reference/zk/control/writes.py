@@ -1,6 +1,6 @@
 """The writes by which a decision holds: the records of a decision, as operations on znodes.
 
-Records that have to hold together are one multi, a `Unit`: a change of a partition is one of its
+Records that have to hold together are one multi, a `Multi`: a change of a partition is one of its
 own, and whatever changes a topic's assignment goes with its znode. Each is conditional twice: on
 the controller epoch, by a check of /controller_epoch, and on the versions that were read.
 
@@ -59,7 +59,7 @@ _ALL: Final = "<default>"
 
 
 @dataclass(frozen=True, slots=True)
-class Unit:
+class Multi:
     """Writes that are carried out together, and the records that hold with them."""
 
     operations: tuple[Write, ...]
@@ -67,7 +67,7 @@ class Unit:
     records: tuple[MetadataRecord, ...] = ()
 
 
-def units(context: Context, records: Iterable[MetadataRecord]) -> list[Unit]:
+def units(context: Context, records: Iterable[MetadataRecord]) -> list[Multi]:
     """Return the units of a decision, in the order of its records."""
     records = [one for one in records if not _is_of_deleted(context, one)]
     moved = {
@@ -85,27 +85,27 @@ def units(context: Context, records: Iterable[MetadataRecord]) -> list[Unit]:
 
 def unit(
     context: Context, operations: Iterable[Write], records: tuple[MetadataRecord, ...] = ()
-) -> Unit:
+) -> Multi:
     """Return operations as a unit that holds only while the controller epoch is this one's."""
     found = tuple(operations)
     # Rule controller_epoch_fences_writes.
     if found and context.situation.rules.controller_epoch_fences_writes:
         found = (Check(CONTROLLER_EPOCH, context.epoch_version), *found)
-    return Unit(found, records)
+    return Multi(found, records)
 
 
-def is_deposed(one: Unit, outcomes: tuple[ZkOutcome, ...]) -> bool:
+def is_deposed(one: Multi, outcomes: tuple[ZkOutcome, ...]) -> bool:
     """Return whether a unit failed because there is a newer controller epoch."""
     first = one.operations[0]
     return isinstance(first, Check) and first.path == CONTROLLER_EPOCH and outcomes[0].error != 0
 
 
-def reads_of(one: Unit) -> list[GetData]:
+def reads_of(one: Multi) -> list[GetData]:
     """Return the reads that show whether a unit holds."""
     return [GetData(operation.path) for operation in _checkable(one)]
 
 
-def holds(one: Unit, outcomes: list[ZkOutcome]) -> bool:
+def holds(one: Multi, outcomes: list[ZkOutcome]) -> bool:
     """Return whether a unit's znodes, as `reads_of` found them, are as it wanted them."""
     return all(
         found.error == _NO_NODE
@@ -115,7 +115,7 @@ def holds(one: Unit, outcomes: list[ZkOutcome]) -> bool:
     )
 
 
-def _checkable(one: Unit) -> list[Create | SetData | Delete]:
+def _checkable(one: Multi) -> list[Create | SetData | Delete]:
     return [
         operation
         for operation in one.operations
@@ -124,7 +124,7 @@ def _checkable(one: Unit) -> list[Create | SetData | Delete]:
     ]
 
 
-def applied(context: Context, one: Unit, versions: dict[str, int]) -> list[StateChange]:
+def applied(context: Context, one: Multi, versions: dict[str, int]) -> list[StateChange]:
     """Take a unit that holds, with its znodes at these versions; what it changes."""
     changes = [change for record in one.records for change in _applied(context, record, versions)]
     _assigned(context, one.records, versions)

@@ -14,7 +14,7 @@ from forgetful_disk import ForgetfulDisk
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clusters.hosts.power.afterwards import (
+from clusters.hosts.power.crash_image import (
     CREATE,
     EXTEND,
     OVERWRITE,

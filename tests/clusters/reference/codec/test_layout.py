@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from wire_samples import image_with
 
-from clusters.reference.codec.api import Labels
+from clusters.reference.codec.api import RequestTopics
 from clusters.reference.codec.layout import (
     FLAG,
     NAME,
@@ -28,7 +28,7 @@ from clusters.reference.codec.layout import (
 )
 from clusters.reference.nodes.messages.control import AlterPartitionItem
 
-LABELS = Labels(image_with())
+LABELS = RequestTopics(image_with())
 _words = st.text(max_size=3)
 
 

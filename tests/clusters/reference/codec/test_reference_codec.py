@@ -16,7 +16,7 @@ from clusters.protocol.entities import (
     response_type,
 )
 from clusters.protocol.framing import FrameBuffer
-from clusters.reference.codec.api import Door
+from clusters.reference.codec.api import ListenerType
 from clusters.reference.codec.codec import Codec, correlation_of, kraft_apis
 from clusters.reference.nodes.messages import client, control, data
 
@@ -47,7 +47,7 @@ def test_a_request_and_its_response_come_over_the_wire_as_they_were(
 ) -> None:
     request, response = EXCHANGES[name]
     codec = _codec()
-    door = Door.BROKER if name in _BROKERS_DOOR else Door.CONTROLLER
+    door = ListenerType.BROKER if name in _BROKERS_DOOR else ListenerType.CONTROLLER
     sent = codec.outgoing(request, correlation_id=77, client_id="broker-1")
     came = codec.incoming(door, _frame(sent.frame, by_byte=by_byte), correlation=12)
     assert came.message == replace(request, correlation=12)
@@ -61,12 +61,12 @@ def test_a_request_and_its_response_come_over_the_wire_as_they_were(
 def test_e07_a_proposal_is_in_a_version_that_the_controller_offers() -> None:
     codec = _codec()
     asking = codec.asking_versions(correlation_id=0, client_id="1")[4:]
-    offered = codec.incoming(Door.CONTROLLER, asking, correlation=1).answer(None)[4:]
+    offered = codec.incoming(ListenerType.CONTROLLER, asking, correlation=1).answer(None)[4:]
     request = EXCHANGES["AlterPartition-3"][0]
     assert codec.highest_offered(offered, request.kind) == 3
     for highest, version in ((3, 3), (2, 2)):
         sent = codec.outgoing(request, correlation_id=1, client_id="1", highest=highest)
-        came = codec.incoming(Door.CONTROLLER, sent.frame[4:], correlation=1).message
+        came = codec.incoming(ListenerType.CONTROLLER, sent.frame[4:], correlation=1).message
         assert sent.version == came.version == version
         assert all(bool(one.isr_epochs) is (version == 3) for one in came.items)
     with pytest.raises(Unreadable, match="up to version 1"):
@@ -78,7 +78,7 @@ def test_e07_a_fetch_is_in_a_version_that_the_other_broker_offers() -> None:
     request = EXCHANGES["Fetch-15"][0]
     for highest, version, epoch in ((15, 15, request.replica_epoch), (14, 14, -1)):
         sent = codec.outgoing(request, correlation_id=1, client_id="1", highest=highest)
-        came = codec.incoming(Door.BROKER, sent.frame[4:], correlation=1).message
+        came = codec.incoming(ListenerType.BROKER, sent.frame[4:], correlation=1).message
         assert (sent.version, came.version, came.replica_epoch) == (version, version, epoch)
     with pytest.raises(Unreadable, match="up to version 12"):
         codec.outgoing(request, correlation_id=1, client_id="1", highest=12)
@@ -87,22 +87,22 @@ def test_e07_a_fetch_is_in_a_version_that_the_other_broker_offers() -> None:
 def test_a_broker_knows_another_one_that_asks_what_it_offers() -> None:
     codec = _codec()
     asking = codec.asking_versions(correlation_id=0, client_id="1")[4:]
-    assert codec.incoming(Door.BROKER, asking, correlation=1).message.by_node
+    assert codec.incoming(ListenerType.BROKER, asking, correlation=1).message.by_node
     values = {"client_software_name": "librdkafka", "client_software_version": "2"}
     asked = request_frame(request_type(18, 3), values, correlation_id=8, client_id="c")
-    assert not codec.incoming(Door.BROKER, asked[4:], correlation=1).message.by_node
+    assert not codec.incoming(ListenerType.BROKER, asked[4:], correlation=1).message.by_node
 
 
 def test_what_is_cut_or_of_nobody_is_refused() -> None:
     codec = _codec()
-    for door in Door:
+    for door in ListenerType:
         for request, _ in EXCHANGES.values():
             whole = codec.outgoing(request, correlation_id=1, client_id="c").frame[4:]
             with pytest.raises(Unreadable):
                 codec.incoming(door, whole[: len(whole) // 2], correlation=1)
     for frame in (b"", b"\x00\x39", bytes(40), b"\xff" * 64):
         with pytest.raises(Unreadable):
-            codec.incoming(Door.CONTROLLER, frame, correlation=1)
+            codec.incoming(ListenerType.CONTROLLER, frame, correlation=1)
 
 
 def test_at_a_controller_57_is_a_registration_in_version_0_and_features_in_version_1() -> None:
@@ -110,7 +110,7 @@ def test_at_a_controller_57_is_a_registration_in_version_0_and_features_in_versi
     for name, kind in (("BrokerRegistration", 20), ("UpdateFeatures", 38)):
         frame = codec.outgoing(EXCHANGES[name][0], correlation_id=1, client_id="").frame[4:]
         assert int.from_bytes(frame[:2]) == 57
-        assert codec.incoming(Door.CONTROLLER, frame, correlation=1).message.kind == kind
+        assert codec.incoming(ListenerType.CONTROLLER, frame, correlation=1).message.kind == kind
 
 
 def test_a_heartbeat_has_the_key_of_its_level() -> None:
@@ -270,7 +270,7 @@ def _versions(name: str) -> range:
     codec = _codec()
     kind = request_type(18, 3)
     asked = request_frame(kind, {}, correlation_id=1, client_id="")
-    came = codec.incoming(Door.BROKER, asked[4:], correlation=1)
+    came = codec.incoming(ListenerType.BROKER, asked[4:], correlation=1)
     offered = came.answer(client.ApiVersionsResponse(1, 3, ()))[4:]
     for one in read(response_type(18, 3), offered).api_keys:
         if one.api_key == key:
@@ -289,7 +289,7 @@ def test_what_a_client_asks_is_understood_in_every_version_that_is_offered(
     key, values, message, response = CLIENTS[name]
     codec = _codec()
     asked = request_frame(request_type(key, version), values, correlation_id=9, client_id="c")
-    came = codec.incoming(Door.BROKER, asked[4:], correlation=1)
+    came = codec.incoming(ListenerType.BROKER, asked[4:], correlation=1)
     assert came.message == message
     answer = came.answer(response)[4:]
     assert correlation_of(answer) == 9
@@ -309,7 +309,7 @@ def test_a_consumer_fetches_by_name_and_from_version_13_on_by_id(version: int) -
     ]
     values = {"replica_id": -1, "max_wait": 500, "min_bytes": 1, "max_bytes": 9, "topics": topics}
     asked = request_frame(kind, values, correlation_id=9, client_id="c")
-    came = codec.incoming(Door.BROKER, asked[4:], correlation=1)
+    came = codec.incoming(ListenerType.BROKER, asked[4:], correlation=1)
     assert came.message == data.FetchRequest(
         1, -1, -1, version, ((KEY, 10, -1, -1),), 500_000_000, 1, max_bytes=9
     )
@@ -325,7 +325,7 @@ def test_offsets_of_a_group_are_fetched(version: int) -> None:
     topics = [{"name": "t", "partition_indexes": [3]}]
     values = {"group_id": "g", "topics": topics, "groups": [{"group_id": "g", "topics": topics}]}
     asked = request_frame(request_type(9, version), values, correlation_id=9, client_id="c")
-    came = codec.incoming(Door.BROKER, asked[4:], correlation=1)
+    came = codec.incoming(ListenerType.BROKER, asked[4:], correlation=1)
     assert came.message == client.OffsetFetchRequest(1, "g", (("t", 3),))
     answer = came.answer(client.OffsetFetchResponse(1, 0, (("t", 3, 9, -1, "", 0),)))
     found = read(response_type(9, version), answer[4:])
@@ -338,7 +338,7 @@ def test_groups_are_listed(version: int) -> None:
     codec = _codec()
     values = {"states_filter": ["Empty"], "types_filter": ["classic"]}
     asked = request_frame(request_type(16, version), values, correlation_id=9, client_id="c")
-    came = codec.incoming(Door.BROKER, asked[4:], correlation=1)
+    came = codec.incoming(ListenerType.BROKER, asked[4:], correlation=1)
     states = ("Empty",) if version >= 4 else ()
     types = ("classic",) if version >= 5 else ()
     assert came.message == client.ListGroupsRequest(1, states, types)
@@ -355,7 +355,7 @@ def test_two_topics_that_are_not_there_keep_their_names() -> None:
     ]
     kind = request_type(2, 1)
     asked = request_frame(kind, {"topics": topics}, correlation_id=1, client_id="")
-    came = codec.incoming(Door.BROKER, asked[4:], correlation=1)
+    came = codec.incoming(ListenerType.BROKER, asked[4:], correlation=1)
     keys = [key for key, _, _ in came.message.partitions]
     response = data.ListOffsetsResponse(1, tuple((key, 3, -1, -1) for key in keys))
     found = read(response_type(2, 1), came.answer(response)[4:])
@@ -367,7 +367,7 @@ def test_a_produce_without_acknowledgements_has_no_answer() -> None:
     asked = request_frame(
         request_type(key, 9), values | {"acks": 0}, correlation_id=1, client_id=""
     )
-    assert not _codec().incoming(Door.BROKER, asked[4:], correlation=1).expects_answer
+    assert not _codec().incoming(ListenerType.BROKER, asked[4:], correlation=1).expects_answer
 
 
 @pytest.mark.parametrize(
@@ -379,16 +379,16 @@ def test_a_produce_of_anything_but_one_whole_batch_is_refused(records: bytes | N
     values = {"topic_data": [{"name": "t", "partition_data": [{"index": 0, "records": records}]}]}
     asked = request_frame(request_type(0, 9), values, correlation_id=1, client_id="")
     with pytest.raises(Unreadable):
-        _codec().incoming(Door.BROKER, asked[4:], correlation=1)
+        _codec().incoming(ListenerType.BROKER, asked[4:], correlation=1)
 
 
 def test_e07_followers_epochs_are_offered_from_their_level_on() -> None:
-    assert [_offered(Door.BROKER, level=level)[1] for level in (1, 2, 3)] == [14, 15, 15]
+    assert [_offered(ListenerType.BROKER, level=level)[1] for level in (1, 2, 3)] == [14, 15, 15]
 
 
 def test_a_version_too_high_is_answered_by_what_there_is() -> None:
     asked = request_frame(request_type(18, 4), {}, correlation_id=8, client_id="c")
-    came = _codec().incoming(Door.BROKER, asked[4:], correlation=1)
+    came = _codec().incoming(ListenerType.BROKER, asked[4:], correlation=1)
     assert came.message is None
     found = read(response_type(18, 0), came.answer(None)[4:])
     assert found.error_code.value == 35
@@ -396,7 +396,7 @@ def test_a_version_too_high_is_answered_by_what_there_is() -> None:
 
 
 def test_a_controller_says_its_own_apis() -> None:
-    offered = _offered(Door.CONTROLLER, level=3)
+    offered = _offered(ListenerType.CONTROLLER, level=3)
     assert offered.keys() >= {1, 19, 52, 53, 54, 55, 56, 57, 58, 59, 63, 67}
     assert 0 not in offered
 
@@ -404,14 +404,14 @@ def test_a_controller_says_its_own_apis() -> None:
 @pytest.mark.parametrize("key", [4, 5, 6, 7])
 def test_k13_what_controllers_told_brokers_before_is_no_api_of_this_mode(key: int) -> None:
     """LeaderAndIsr, StopReplica, UpdateMetadata and ControlledShutdown are offered at no door."""
-    for door in Door:
+    for door in ListenerType:
         assert all(key not in _offered(door, level=level) for level in (1, 2, 3))
         asked = struct.pack(">hhih", key, 0, 1, 0)
         with pytest.raises(Unreadable, match=f"API {key} at the door"):
             _codec().incoming(door, asked, correlation=1)
 
 
-def _offered(door: Door, *, level: int) -> dict[int, int]:
+def _offered(door: ListenerType, *, level: int) -> dict[int, int]:
     asked = request_frame(request_type(18, 3), {}, correlation_id=8, client_id="c")
     came = _codec().incoming(door, asked[4:], correlation=1)
     answer = came.answer(client.ApiVersionsResponse(1, level, ()))[4:]

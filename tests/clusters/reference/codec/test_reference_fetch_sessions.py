@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from wire_samples import EXCHANGES, TOPIC_ID, VOTERS, image_with
 
 from clusters.protocol.entities import read, request_frame, request_type, response_type
-from clusters.reference.codec.api import Door
+from clusters.reference.codec.api import ListenerType
 from clusters.reference.codec.codec import Codec, Incoming, kraft_apis
 from clusters.reference.codec.fetch_sessions import FetchSessions, FollowerSession
 from clusters.reference.nodes.messages.data import FetchedPartition, FetchRequest, FetchResponse
@@ -31,7 +31,7 @@ class _Leader:
         self.codec = Codec(apis=kraft_apis(VOTERS), image=lambda: image, sessions=sessions)
 
     def take(self, frame: bytes) -> Incoming:
-        return self.codec.incoming(Door.BROKER, frame[4:], correlation=1)
+        return self.codec.incoming(ListenerType.BROKER, frame[4:], correlation=1)
 
     def ask(self, *, version: int = 12, **values: Any) -> Any:
         """A consumer's fetch, and what it is answered with, of partitions at high watermark 5."""

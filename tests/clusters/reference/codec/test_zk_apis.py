@@ -19,7 +19,7 @@ from clusters.protocol.framing import FrameBuffer, FrameError
 from clusters.protocol.message_definitions import parsed_message
 from clusters.protocol.message_encoder import encoder_of
 from clusters.provision.java import find_java
-from clusters.reference.codec.api import Door
+from clusters.reference.codec.api import ListenerType
 from clusters.reference.codec.codec import Codec, correlation_of
 from clusters.reference.codec.zk_apis import ZK_APIS, ZK_BROKER_APIS
 from clusters.reference.nodes.messages import client, control
@@ -180,7 +180,7 @@ def test_a_request_and_its_response_come_over_the_wire_as_they_were(
 ) -> None:
     request, response = map(data.draw, EXCHANGES[name])
     sent = CODEC.outgoing(request, correlation_id=77, client_id="1")
-    came = CODEC.incoming(Door.BROKER, _frame(sent.frame, by_byte=by_byte), correlation=12)
+    came = CODEC.incoming(ListenerType.BROKER, _frame(sent.frame, by_byte=by_byte), correlation=12)
     assert came.message == replace(request, correlation=12)
     answer = _frame(came.answer(replace(response, correlation=12)), by_byte=by_byte)
     assert correlation_of(answer) == 77
@@ -193,7 +193,7 @@ def test_what_is_cut_short_is_refused(name: str, data: st.DataObject) -> None:
     frame = CODEC.outgoing(data.draw(EXCHANGES[name][0]), correlation_id=1, client_id="1").frame[4:]
     whole = data.draw(st.integers(0, len(frame) - 1))
     with pytest.raises((Unreadable, FrameError)):
-        CODEC.incoming(Door.BROKER, frame[:whole], correlation=1)
+        CODEC.incoming(ListenerType.BROKER, frame[:whole], correlation=1)
 
 
 STATE = zk.PartitionState((7, 3), "t", 4, 1, 5, (1, 2), 9, (1, 2, 3), adding=(3,), is_new=True)
@@ -323,7 +323,7 @@ def test_z03_a_heartbeat_and_its_answer_have_the_drafts_layout() -> None:
     request = zk.MetadataHeartbeatRequest(1, 3, 77, 2)
     sent = CODEC.outgoing(request, correlation_id=5, client_id="")
     assert sent.frame[4:].hex() == f"0384000000000005000000000003{77:016x}02"
-    came = CODEC.incoming(Door.BROKER, sent.frame[4:], correlation=1)
+    came = CODEC.incoming(ListenerType.BROKER, sent.frame[4:], correlation=1)
     refused = zk.MetadataHeartbeatResponse(1, 1000, "old", 1)
     assert came.answer(refused)[4:].hex() == "0000000503e80003" + b"old".hex() + "01"
 
@@ -339,8 +339,10 @@ def test_z09_an_isr_change_has_the_drafts_layout() -> None:
 
 def test_a_broker_offers_what_clients_use_and_no_level() -> None:
     asking = CODEC.asking_versions(correlation_id=0, client_id="1")[4:]
-    came = CODEC.incoming(Door.BROKER, asking, correlation=1)
+    came = CODEC.incoming(ListenerType.BROKER, asking, correlation=1)
     answer = came.answer(client.ApiVersionsResponse(1, 0, ()))
     for request in (control.CreateTopicsRequest, zk.IsrChangeRequest):
         assert CODEC.highest_offered(answer[4:], request.kind) >= 1
-    assert not {55, 56, 57, 62, 63, 67} & {one.key for one in ZK_APIS if Door.BROKER in one.doors}
+    assert not {55, 56, 57, 62, 63, 67} & {
+        one.key for one in ZK_APIS if ListenerType.BROKER in one.doors
+    }

@@ -358,8 +358,8 @@ def test_what_the_last_members_disk_lost_is_excused() -> None:
     story.disks.records_of.clear()
     story.note(1, notes.LEADS, KEY, 1, 0)
     assert story.found == []
-    assert story.oracle.kept.excused == (KEY,)
-    (why,) = story.oracle.kept.excuses
+    assert story.oracle.records.excused == (KEY,)
+    (why,) = story.oracle.records.excuses
     assert why.endswith(
         "-0: every member of its ISR [1] had lost its disk since it was last seen outside; "
         "1 records had been committed"
@@ -375,7 +375,7 @@ def test_what_another_member_still_had_is_not_excused() -> None:
     story.disks.records_of[1, KEY] = []
     story.note(1, notes.LEADS, KEY, 1, 0)
     assert story.found == ["unsafe-leader-candidate"]
-    assert story.oracle.kept.excused == ()
+    assert story.oracle.records.excused == ()
 
 
 def test_a_sequence_that_is_committed_twice_is_a_duplicate() -> None:
@@ -404,7 +404,7 @@ def test_an_acknowledgement_below_min_isr() -> None:
     for having, expected in (((1, 2), []), ((1,), ["acknowledged-below-min-isr"])):
         story = Story()
         story.begin(isr=(1,))
-        story.oracle.kept.min_isr = 2
+        story.oracle.records.min_isr = 2
         one = story.appended(*having, value=1, base=0)
         story.note(CLIENT, notes.ACKNOWLEDGED, KEY, 0, one)
         assert story.found == expected

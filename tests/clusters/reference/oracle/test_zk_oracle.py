@@ -10,7 +10,7 @@ from clusters.node_port import notes
 from clusters.node_port.effects import NOTE
 from clusters.protocol.controlled_states import ControlledState
 from clusters.reference.nodes.errors import Error
-from clusters.reference.oracle.insides import Insides
+from clusters.reference.oracle.world_view import WorldView
 from clusters.reference.oracle.zk_oracle import ZkOracle
 from clusters.reference.zk.messages import (
     IsrChange,
@@ -31,7 +31,7 @@ class Story:
 
     def __init__(self, *, timeouts_ns: tuple[int, int] = (2 * S, 3 * S)) -> None:
         self.oracle = ZkOracle(
-            Insides({}),
+            WorldView({}),
             broker_epoch=lambda _: -1,
             speaks=lambda _: True,
             timeouts_ns=lambda _: timeouts_ns,

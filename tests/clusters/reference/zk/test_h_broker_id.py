@@ -53,7 +53,7 @@ class Starting:
     def start(self) -> "Starting":
         connected = SessionEvent(-1, SessionState.CONNECTED, self.session.number)
         effects: Effects = []
-        self.situation.asking.session(0, connected, effects)
+        self.situation.zookeeper.session(0, connected, effects)
         return self.run(self.tries(self.ids.first(self.disk)), effects)
 
     def taken(self) -> "Starting":
@@ -70,7 +70,7 @@ class Starting:
             self.errors.append(str(error))
 
     def run(self, coroutine: Started, effects: Effects) -> "Starting":
-        self.situation.asking.coroutines.run(0, coroutine, effects)
+        self.situation.zookeeper.coroutines.run(0, coroutine, effects)
         return self.settle(effects)
 
     def settle(self, effects: Effects) -> "Starting":
@@ -83,7 +83,7 @@ class Starting:
             while self.session.inbox:
                 answer = self.session.inbox.popleft()
                 assert isinstance(answer, ZkResponse)
-                self.situation.asking.answered(0, answer, effects)
+                self.situation.zookeeper.answered(0, answer, effects)
         return self
 
 

@@ -12,8 +12,8 @@ from clusters.node_port.zookeeper import (
     ZkOutcome,
     ZkResponse,
 )
-from clusters.reference.zk.asking import Asking, SessionExpiredError
 from clusters.reference.zk.coroutines import Coroutines, NotDoneError, Result
+from clusters.reference.zk.session_requests import SessionExpiredError, SessionRequests
 
 CONNECTED, SUSPENDED, EXPIRED = SessionState.CONNECTED, SessionState.SUSPENDED, SessionState.EXPIRED
 LOST = int(ZkError.CONNECTION_LOSS)
@@ -23,14 +23,14 @@ class Reader:
     """A node that reads znodes by coroutines; its session is the test's."""
 
     def __init__(self) -> None:
-        self.asking = Asking()
-        self.coroutines = self.asking.coroutines
+        self.zookeeper = SessionRequests()
+        self.coroutines = self.zookeeper.coroutines
         self.found: list[Any] = []
         self.hear(CONNECTED)
 
     def hear(self, state: SessionState) -> list[str]:
         effects: Effects = []
-        self.asking.session(0, SessionEvent(-1, state, 7), effects)
+        self.zookeeper.session(0, SessionEvent(-1, state, 7), effects)
         return paths(effects)
 
     def start(self, *names: str, of: Coroutines | None = None) -> list[str]:
@@ -41,7 +41,7 @@ class Reader:
     async def read(self, names: Sequence[str], of: Coroutines) -> None:
         for name in names:
             reads = [GetData(one) for one in name.split("+")]
-            data = [one.data.decode() for one in await self.asking.read(reads)]
+            data = [one.data.decode() for one in await self.zookeeper.read(reads)]
             self.found.append((of.now, "+".join(data)))
             of.effects.append(("found", name))
 
@@ -49,7 +49,7 @@ class Reader:
         """Answer the request of this number; return the effects of that event."""
         outcomes = (ZkOutcome(error, data=data.encode()),) if error != LOST else ()
         effects: Effects = []
-        self.asking.answered(now, ZkResponse(number, error, 1, outcomes), effects)
+        self.zookeeper.answered(now, ZkResponse(number, error, 1, outcomes), effects)
         return effects
 
 
@@ -102,7 +102,7 @@ def test_a_coroutine_may_go_on_in_the_next_session() -> None:
 
     async def stubborn() -> None:
         try:
-            await reader.asking.read([GetData("/a")])
+            await reader.zookeeper.read([GetData("/a")])
         except SessionExpiredError:
             reader.found.append("expired")
             await reader.read(["/a"], reader.coroutines)

@@ -32,7 +32,7 @@ class Writer(Asker):
         self.connect()
 
     def connect(self, state: SessionState = SessionState.CONNECTED) -> None:
-        self.situation.asking.session(0, SessionEvent(-1, state, 1), self.effects)
+        self.situation.zookeeper.session(0, SessionEvent(-1, state, 1), self.effects)
 
     def write(self, number: int = 0, *, now: int = 0) -> None:
         self.writes.propose(now, self.leaders[number], (1, 2), self.effects)
@@ -42,7 +42,7 @@ class Writer(Asker):
         stat = Stat(1, 1, version, 0)
         outcome = ZkOutcome(error, data=data, stat=None if error else stat)
         response = ZkResponse(self.sent()[-1].correlation, error, 1, (outcome,))
-        self.situation.asking.answered(now, response, self.effects)
+        self.situation.zookeeper.answered(now, response, self.effects)
 
     def asked(self) -> list[Any]:
         return [request.operations[0] for request in self.sent()]

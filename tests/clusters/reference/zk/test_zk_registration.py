@@ -46,7 +46,7 @@ class Registering:
 
     def hear(self, state: SessionState, *, now: int = 0) -> None:
         event = SessionEvent(-1, state, self.session.number)
-        self.situation.asking.session(now, event, self.effects)
+        self.situation.zookeeper.session(now, event, self.effects)
         self.settle(now=now)
 
     def settle(self, *, now: int = 0) -> None:
@@ -61,9 +61,9 @@ class Registering:
 
     def deliver(self, message: Any, *, now: int) -> None:
         if isinstance(message, WatchEvent):
-            self.situation.asking.watched(now, message, self.effects)
+            self.situation.zookeeper.watched(now, message, self.effects)
         else:
-            self.situation.asking.answered(now, message, self.effects)
+            self.situation.zookeeper.answered(now, message, self.effects)
 
     # The rest of the broker.
 
@@ -96,7 +96,7 @@ def test_a_broker_registers_once_it_has_a_session() -> None:
 def test_a_registration_whose_answer_was_lost_is_known_by_its_session() -> None:
     zookeeper = ZookeeperDouble()
     broker = Registering(zookeeper)
-    broker.situation.asking.session(
+    broker.situation.zookeeper.session(
         0, SessionEvent(-1, SessionState.CONNECTED, broker.session.number), broker.effects
     )
     while broker_path(1) not in zookeeper.tree:

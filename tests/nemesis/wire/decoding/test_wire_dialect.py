@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from wire_doubles import LINK, Notes
 
-from clusters.reference.codec.api import Door
+from clusters.reference.codec.api import ListenerType
 from clusters.reference.codec.codec import Codec, kraft_apis
 from clusters.reference.nodes.image import MetadataImage
 from clusters.reference.nodes.messages.control import (
@@ -70,7 +70,7 @@ class Link:
 
 
 def answer(request: bytes, response: Any) -> bytes:
-    return CODEC.incoming(Door.CONTROLLER, request[4:], correlation=1).answer(response)
+    return CODEC.incoming(ListenerType.CONTROLLER, request[4:], correlation=1).answer(response)
 
 
 def test_a_registration_is_named_and_keeps_its_own_key() -> None:
@@ -88,15 +88,17 @@ def test_a_registration_is_named_and_keeps_its_own_key() -> None:
     assert (response["error"], response["broker_epoch"]) == ("DUPLICATE_BROKER_REGISTRATION", 9)
 
 
-@pytest.mark.parametrize(("level", "spoken"), [(2, (58, 0)), (3, (63, 1))])
-def test_a_heartbeat_says_the_same_at_every_level(level: int, spoken: tuple[int, int]) -> None:
+@pytest.mark.parametrize(("level", "api_versions"), [(2, (58, 0)), (3, (63, 1))])
+def test_a_heartbeat_says_the_same_at_every_level(
+    level: int, api_versions: tuple[int, int]
+) -> None:
     link = Link()
     asked = link.ask(BEATS[level])
     told = BrokerHeartbeatResponse(1, 0, 1001, 4, False, 18_000, 40 if level > 2 else -1)
     link.tell(answer(asked, told))
     request, response = link.notes.rows
     assert request["api"] == response["api"] == "BrokerHeartbeat"
-    assert (request["api_key"], request["api_version"]) == spoken
+    assert (request["api_key"], request["api_version"]) == api_versions
     assert (request["broker_epoch"], request["fetch_offset"]) == (7, 41)
     assert request["fenced"]
     assert response["fenced"]

@@ -7,7 +7,7 @@ import pytest
 from wire_doubles import LINK, Line
 
 from clusters.protocol.controlled_states import ControlledState
-from clusters.reference.codec.api import Door
+from clusters.reference.codec.api import ListenerType
 from clusters.reference.codec.codec import Codec
 from clusters.reference.codec.zk_apis import ZK_APIS
 from clusters.reference.nodes.image import MetadataImage
@@ -26,7 +26,7 @@ def framed(request: Any, correlation_id: int = 1) -> bytes:
 
 
 def answered(request: Any, response: Any) -> bytes:
-    return CODEC.incoming(Door.BROKER, framed(request)[4:], correlation=1).answer(response)
+    return CODEC.incoming(ListenerType.BROKER, framed(request)[4:], correlation=1).answer(response)
 
 
 def taped(request: Any, response: Any) -> list[dict[str, Any]]:

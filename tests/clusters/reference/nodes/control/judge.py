@@ -20,7 +20,7 @@ from clusters.reference.nodes.records import (
     PartitionChangeRecord,
     ProducerIdsRecord,
 )
-from clusters.reference.oracle.decided import Led
+from clusters.reference.oracle.metadata_oracle import Led
 from clusters.reference.oracle.oracle import DELIVERED, Oracle
 
 

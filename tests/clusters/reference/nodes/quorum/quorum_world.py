@@ -19,8 +19,8 @@ from clusters.reference.nodes.quorum.replay import Replayer
 from clusters.reference.nodes.quorum.voter import Voter
 from clusters.reference.nodes.records import ProducerIdsRecord
 from clusters.reference.nodes.rules import Rules
-from clusters.reference.oracle.insides import Insides
 from clusters.reference.oracle.oracle import Oracle
+from clusters.reference.oracle.world_view import WorldView
 
 VOTERS = (1001, 1002, 1003)
 OBSERVERS = (1, 2)
@@ -88,7 +88,7 @@ class World(Stage):
         self.voters = voters
         self.ambush = ""
         """The subject of the note upon which somebody is killed."""
-        self.oracle = Oracle(nodes=Insides(self.simulation.hosts), lease_ns=0)
+        self.oracle = Oracle(nodes=WorldView(self.simulation.hosts), lease_ns=0)
         self.simulation.watch(Watch(self))
         self._value = 0
         for node_id in (*voters, *observers):

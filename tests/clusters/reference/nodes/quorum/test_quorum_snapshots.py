@@ -8,7 +8,7 @@ from wire_samples import image_with
 
 from clusters.node_port.effects import UNREACHABLE, WRITE
 from clusters.node_port.storage import SNAPSHOT, MetadataBatch, Snapshot
-from clusters.reference.codec.api import Door
+from clusters.reference.codec.api import ListenerType
 from clusters.reference.codec.codec import Codec, kraft_apis
 from clusters.reference.codec.metadata_log import SnapshotBytes
 from clusters.reference.nodes.configuration import MS, S
@@ -43,7 +43,7 @@ class _Wire:
         """Send a request as a frame; return its answer, which was one."""
         sent = self._codec.outgoing(request, correlation_id=5, client_id="1")
         came = self._codec.incoming(
-            Door.CONTROLLER, sent.frame[4:], correlation=request.correlation
+            ListenerType.CONTROLLER, sent.frame[4:], correlation=request.correlation
         )
         (answer,) = leader.give(came.message, source=source)
         frame = came.answer(answer)[4:]

@@ -103,7 +103,7 @@ def _figure_8(rules: Rules) -> str:
     _apart(world, second)
     assert _elected(world, (second,)) == first
     # The first voter's old record is on a majority now, and nothing of its new epoch is.
-    leadership = world.nodes[first].part._seat.leadership
+    leadership = world.nodes[first].part._quorum.leadership
     world.catches = lambda s, t, _: (s, t) == (first, third) and leadership.voters[third].end == 2
     _until(world, lambda: world.held)
     world.catches = None

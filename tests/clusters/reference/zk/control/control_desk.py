@@ -67,7 +67,7 @@ class DeskBroker:
         )
         self.situation = ZkSituation(configuration, rules)
         self.controller = Controller(
-            self.situation, self.situation.asking, local=partial(desk.answer, broker_id)
+            self.situation, self.situation.zookeeper, local=partial(desk.answer, broker_id)
         )
         self.session: Session | None = None
         self.told: list[Any] = []
@@ -112,7 +112,7 @@ class Desk:
         configuration = broker.situation.configuration
         broker.session = self.double.open()
         connected = SessionEvent(-1, SessionState.CONNECTED, broker.session.number)
-        self._do(broker, broker.situation.asking.session, connected)
+        self._do(broker, broker.situation.zookeeper.session, connected)
         info = BrokerInfo(configuration.node_id, configuration.listeners, None, version)
         self.register(broker, info)
         self._do(broker, broker.controller.registered)
@@ -134,7 +134,7 @@ class Desk:
         expired = SessionEvent(-1, SessionState.EXPIRED, broker.session.number)
         self.double.expire(broker.session)
         broker.session = None
-        self._do(broker, broker.situation.asking.session, expired)
+        self._do(broker, broker.situation.zookeeper.session, expired)
         self._do(broker, broker.controller.expired)
         self.settle()
 
@@ -240,12 +240,12 @@ class Desk:
         return UpdateMetadataResponse(request.correlation, error)
 
     def _deliver(self, broker: DeskBroker, message: Any) -> None:
-        asking = broker.situation.asking
+        zookeeper = broker.situation.zookeeper
         if isinstance(message, ZkResponse):
-            self._do(broker, asking.answered, message)
+            self._do(broker, zookeeper.answered, message)
         else:
             assert isinstance(message, WatchEvent), message
-            self._do(broker, asking.watched, message)
+            self._do(broker, zookeeper.watched, message)
 
     def _answer_requests(self, broker: DeskBroker) -> bool:
         """Answer what the controller in this broker has asked others."""

@@ -145,10 +145,14 @@ def test_while_it_is_disconnected_the_controller_waits_and_goes_on_afterwards() 
     desk = Desk()
     session = desk.active.session
     assert session is not None
-    asking = desk.active.situation.asking
-    desk._do(desk.active, asking.session, SessionEvent(-1, SessionState.SUSPENDED, session.number))
+    zookeeper = desk.active.situation.zookeeper
+    desk._do(
+        desk.active, zookeeper.session, SessionEvent(-1, SessionState.SUSPENDED, session.number)
+    )
     assert desk.create("t", (1, 2)) is None
-    desk._do(desk.active, asking.session, SessionEvent(-1, SessionState.CONNECTED, session.number))
+    desk._do(
+        desk.active, zookeeper.session, SessionEvent(-1, SessionState.CONNECTED, session.number)
+    )
     desk.settle()
     assert desk.answers[-1].topics[0][2] == Error.NONE
 
@@ -159,8 +163,8 @@ def test_who_waits_when_the_session_ends_is_not_told_that_nothing_happened(kind:
     session = desk.active.session
     assert session is not None
     broker = desk.active
-    asking = broker.situation.asking
-    desk._do(broker, asking.session, SessionEvent(-1, SessionState.SUSPENDED, session.number))
+    zookeeper = broker.situation.zookeeper
+    desk._do(broker, zookeeper.session, SessionEvent(-1, SessionState.SUSPENDED, session.number))
     desk.create("t", (1, 2))
     if kind == "queued":
         desk.create("u", (1, 2))

@@ -4,7 +4,7 @@ from control_desk import Desk
 
 from clusters.node_port.zookeeper import Operation, SetData
 from clusters.reference.nodes.errors import Error
-from clusters.reference.zk.control.work import PLANS_MAX
+from clusters.reference.zk.control.job_queue import PLANS_MAX
 from clusters.reference.zk.znodes import PartitionStateInfo, state_path
 
 

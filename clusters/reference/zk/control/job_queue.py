@@ -19,11 +19,11 @@ from clusters.node_port.effects import NOTE, Effects
 from clusters.node_port.notes import DECISION_ASKED, DECISION_SETTLED
 from clusters.node_port.zookeeper import GetData, Operation, ZkOutcome
 from clusters.reference.nodes.errors import Error
-from clusters.reference.zk.asking import Asking
 from clusters.reference.zk.control.change import StateChange
 from clusters.reference.zk.control.context import Context
-from clusters.reference.zk.control.writes import Unit, applied, holds, is_deposed, reads_of
+from clusters.reference.zk.control.writes import Multi, applied, holds, is_deposed, reads_of
 from clusters.reference.zk.coroutines import Coroutines, NotDoneError, Result
+from clusters.reference.zk.session_requests import SessionRequests
 
 JOBS_MAX: Final = 1_000
 """The most jobs in the queue: a broker has a handful under way, so that only a fault brings more.
@@ -43,16 +43,16 @@ class JobRefusedError(NotDoneError):
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class JobPlan:
     """The units that a job still needs, and what it answers once they hold."""
 
-    units: list[Unit]
+    units: list[Multi]
     response: Any = None
 
 
 @dataclass(frozen=True, slots=True)
 class _Job:
-    plan: Callable[[], Plan]
+    plan: Callable[[], JobPlan]
     result: Result[Any]
     """The last plan's response, once that plan holds."""
 
@@ -71,27 +71,27 @@ class JobQueue:
     """The queue of one controller epoch."""
 
     __slots__ = (
-        "_asking",
         "_context",
         "_coroutines",
         "_current",
         "_is_advancing",
         "_port",
         "_queue",
+        "_zookeeper",
     )
 
     def __init__(
-        self, context: Context, asking: Asking, coroutines: Coroutines, port: WorkPort
+        self, context: Context, zookeeper: SessionRequests, coroutines: Coroutines, port: WorkPort
     ) -> None:
         self._context = context
-        self._asking = asking
+        self._zookeeper = zookeeper
         self._coroutines = coroutines
         self._port = port
         self._queue: deque[_Job] = deque()
         self._current: _Job | None = None
         self._is_advancing = False
 
-    async def done(self, plan: Callable[[], Plan], *, is_asked: bool = False) -> Any:
+    async def done(self, plan: Callable[[], JobPlan], *, is_asked: bool = False) -> Any:
         """Do this after all that came before; return the response of the plan that holds.
 
         `is_asked`: a broker or a client asks for it, so it is refused where the queue is full.
@@ -111,7 +111,7 @@ class JobQueue:
             job.result.failed(now, JobRefusedError(Error.NOT_CONTROLLER), effects)
 
     def _add(
-        self, plan: Callable[[], Plan], now: int, result: Result[Any], effects: Effects
+        self, plan: Callable[[], JobPlan], now: int, result: Result[Any], effects: Effects
     ) -> None:
         self._queue.append(_Job(plan, result))
         self._advance(now, effects)
@@ -149,12 +149,12 @@ class JobQueue:
             job.result.failed(coroutines.now, unknown, coroutines.effects)
         self._advance(coroutines.now, coroutines.effects)
 
-    async def _write(self, plan: Plan) -> bool:
+    async def _write(self, plan: JobPlan) -> bool:
         """Ask for the writes of a plan, and take what holds; return whether all of it does."""
         coroutines, units = self._coroutines, plan.units
         coroutines.effects.append((NOTE, DECISION_ASKED))
         asked = [index for index, one in enumerate(units) if one.operations]
-        answers = await self._asking.answers([units[index].operations for index in asked])
+        answers = await self._zookeeper.answers([units[index].operations for index in asked])
         done: dict[int, dict[str, int]] = {}
         for index, answer in zip(asked, answers, strict=True):
             if not answer.error:
@@ -163,7 +163,7 @@ class JobQueue:
                 self._port.deposed(coroutines.now, coroutines.effects)
                 raise NotDoneError
         failed = {index: reads_of(units[index]) for index in asked if index not in done}
-        outcomes = iter(await self._asking.read([*chain(*failed.values())]))
+        outcomes = iter(await self._zookeeper.read([*chain(*failed.values())]))
         amiss: list[tuple[GetData, ZkOutcome]] = []
         for index, reads in failed.items():
             found = [next(outcomes) for _ in reads]
@@ -177,7 +177,7 @@ class JobQueue:
         self._port.changed(coroutines.now, changes, coroutines.effects)
         return len(done) == len(asked)
 
-    def _take(self, plan: Plan, versions: Mapping[int, dict[str, int]]) -> None:
+    def _take(self, plan: JobPlan, versions: Mapping[int, dict[str, int]]) -> None:
         """Take the units that hold; those that concern no znode hold once all others do."""
         coroutines, changes = self._coroutines, list[StateChange]()
         holds_all = all(index in versions for index, one in enumerate(plan.units) if one.operations)

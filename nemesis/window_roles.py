@@ -9,7 +9,7 @@ from clusters.port import OWN_ROLES, NodeName, NodeRoles
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cast:
+class WindowRoles:
     """The parties, as they are when the play is drawn."""
 
     key: str
@@ -19,17 +19,17 @@ class Cast:
     controllers: tuple[NodeName, ...]
 
 
-def drawn_cast(
+def draw_roles(
     draw: random.Random,
     key: str,
     replicas: Sequence[int],
     nodes: Sequence[NodeName],
     roles: NodeRoles = OWN_ROLES,
-) -> Cast:
+) -> WindowRoles:
     """Draw who is who around `key`, whose replicas are these brokers, the leader first."""
     leader, follower = replicas[0], draw.choice(replicas[1:])
     others = [n for n in nodes if role_of(n) is Role.BROKER and n not in _names(leader, follower)]
-    return Cast(
+    return WindowRoles(
         key=key,
         leader=NodeName(f"broker-{leader}"),
         follower=NodeName(f"broker-{follower}"),

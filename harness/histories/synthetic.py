@@ -17,7 +17,7 @@ from history.run_directory import RunDirectory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Making:
+class SyntheticHistory:
     """The parameters of a made-up history."""
 
     model: str
@@ -43,67 +43,67 @@ def plantable(model: str) -> tuple[str, ...]:
     return tuple(transactions.LIES if model == Model.LIST_APPEND else MODEL_LIES[Model(model)])
 
 
-def made(making: Making, *, results: Path) -> RunDirectory:
+def synthetic_run(spec: SyntheticHistory, *, results: Path) -> RunDirectory:
     """Make a sealed run, `results/<name>/<time>`; the same history for the same making.
 
     Raises UsageError for a lie that the model does not have.
     """
-    for lie in making.planted:
-        if lie not in plantable(making.model):
-            known = ", ".join(plantable(making.model))
-            raise UsageError(f"expected of a {making.model} to plant: {known}; found {lie}")
+    for lie in spec.planted:
+        if lie not in plantable(spec.model):
+            known = ", ".join(plantable(spec.model))
+            raise UsageError(f"expected of a {spec.model} to plant: {known}; found {lie}")
     manifest = new_manifest(
-        model=making.model,
-        name=making.name,
-        title=f"A made-up history of a {making.model}",
-        command=making.command,
-        seed=making.seed,
+        model=spec.model,
+        name=spec.name,
+        title=f"A made-up history of a {spec.model}",
+        command=spec.command,
+        seed=spec.seed,
     )
-    with building_run(making.name, results=results) as place:
-        if making.model == KAFKA:
-            _make_clients(place.building, making, manifest)
-        elif making.model == Model.LIST_APPEND:
-            _make_transactions(place.building, making, manifest)
+    with building_run(spec.name, results=results) as place:
+        if spec.model == KAFKA:
+            _make_clients(place.building, spec, manifest)
+        elif spec.model == Model.LIST_APPEND:
+            _make_transactions(place.building, spec, manifest)
         else:
             recipe = ModelRecipe(
-                model=Model(making.model),
-                operations=making.operations,
-                keys=making.keys,
-                clients=making.clients,
-                crash_rate=making.crash_rate,
-                fail_rate=making.fail_rate,
-                lies=making.planted,
-                seed=making.seed,
+                model=Model(spec.model),
+                operations=spec.operations,
+                keys=spec.keys,
+                clients=spec.clients,
+                crash_rate=spec.crash_rate,
+                fail_rate=spec.fail_rate,
+                lies=spec.planted,
+                seed=spec.seed,
             )
             write_model_history(place.building, manifest, model_pieces(recipe))
     assert place.run is not None
     return place.run
 
 
-def _make_transactions(run: RunDirectory, making: Making, manifest: Manifest) -> None:
+def _make_transactions(run: RunDirectory, spec: SyntheticHistory, manifest: Manifest) -> None:
     recipe = transactions.ListAppendRecipe(
-        transactions=making.operations,
-        seed=making.seed,
-        clients=making.clients,
-        keys_open=making.keys,
-        crash_rate=making.crash_rate,
-        fail_rate=making.fail_rate,
-        lies=making.planted,
+        transactions=spec.operations,
+        seed=spec.seed,
+        clients=spec.clients,
+        keys_open=spec.keys,
+        crash_rate=spec.crash_rate,
+        fail_rate=spec.fail_rate,
+        lies=spec.planted,
     )
     table = transactions.synthetic_transactions(recipe).table
     promised = replace(manifest, isolation=recipe.isolation.value)
     write_model_history(run, promised, transactions.pieces(table))
 
 
-def _make_clients(run: RunDirectory, making: Making, manifest: Manifest) -> None:
+def _make_clients(run: RunDirectory, spec: SyntheticHistory, manifest: Manifest) -> None:
     recipe = HistoryRecipe(
-        sends=making.operations,
-        keys=making.keys,
-        producers=making.clients,
-        crash_rate=making.crash_rate,
-        fail_rate=making.fail_rate,
-        lies=making.planted,
-        seed=making.seed,
+        sends=spec.operations,
+        keys=spec.keys,
+        producers=spec.clients,
+        crash_rate=spec.crash_rate,
+        fail_rate=spec.fail_rate,
+        lies=spec.planted,
+        seed=spec.seed,
     )
     write_synthetic_run(run, recipe)
     written = read_manifest(run.manifest_path)

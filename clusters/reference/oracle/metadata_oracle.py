@@ -70,7 +70,7 @@ class Decisions:
 
 
 @dataclass(slots=True)
-class Decided(Decisions):
+class MetadataOracle(Decisions):
     """The decided metadata of a quorum, up to but without `offset`."""
 
     offset: int = 0
@@ -345,14 +345,14 @@ class Decided(Decisions):
 
 
 _REPLAY: Final[dict[type, Any]] = {
-    RegisterBrokerRecord: Decided._register,  # noqa: SLF001
-    UnregisterBrokerRecord: Decided._unregister,  # noqa: SLF001
-    BrokerRegistrationChangeRecord: Decided._registration_changed,  # noqa: SLF001
-    FeatureLevelRecord: Decided._feature,  # noqa: SLF001
-    TopicRecord: Decided._topic,  # noqa: SLF001
-    RemoveTopicRecord: Decided._remove_topic,  # noqa: SLF001
-    ConfigRecord: Decided._config,  # noqa: SLF001
-    ProducerIdsRecord: Decided._producer_ids,  # noqa: SLF001
-    PartitionRecord: Decided._partition,  # noqa: SLF001
-    PartitionChangeRecord: Decided._partition_changed,  # noqa: SLF001
+    RegisterBrokerRecord: MetadataOracle._register,  # noqa: SLF001
+    UnregisterBrokerRecord: MetadataOracle._unregister,  # noqa: SLF001
+    BrokerRegistrationChangeRecord: MetadataOracle._registration_changed,  # noqa: SLF001
+    FeatureLevelRecord: MetadataOracle._feature,  # noqa: SLF001
+    TopicRecord: MetadataOracle._topic,  # noqa: SLF001
+    RemoveTopicRecord: MetadataOracle._remove_topic,  # noqa: SLF001
+    ConfigRecord: MetadataOracle._config,  # noqa: SLF001
+    ProducerIdsRecord: MetadataOracle._producer_ids,  # noqa: SLF001
+    PartitionRecord: MetadataOracle._partition,  # noqa: SLF001
+    PartitionChangeRecord: MetadataOracle._partition_changed,  # noqa: SLF001
 }

@@ -33,7 +33,7 @@ _LEADER_EPOCHS: Final = (2, 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Spoken:
+class ApiVersions:
     """The versions of the requests with which a cluster is started and looked at."""
 
     creation: ModuleType
@@ -48,7 +48,7 @@ class Spoken:
     """The answer that metadata comes in."""
     has_topic_ids: bool
 
-    def asking_deletion(self, name: str, *, timeout: i32Timedelta) -> Any:
+    def deletion_request(self, name: str, *, timeout: i32Timedelta) -> Any:
         """Return the request that deletes the topic of this name."""
         topic = TopicName(name)
         if not self.has_topic_ids:
@@ -56,7 +56,7 @@ class Spoken:
         state = DeleteTopicState(name=topic, topic_id=None)
         return DeleteTopicsRequest(topics=(state,), timeout=timeout)
 
-    def asking_metadata(self, names: Sequence[str] | None) -> Any:
+    def metadata_request(self, names: Sequence[str] | None) -> Any:
         """Return the request for the metadata of these topics; None: of all."""
         of_topic = {"topic_id": None} if self.has_topic_ids else {}
         of_request = {"include_topic_authorized_operations": False} if self.has_topic_ids else {}
@@ -69,7 +69,7 @@ class Spoken:
         )
 
 
-NEWEST: Final = Spoken(
+NEWEST: Final = ApiVersions(
     creation=creation,
     created=created,
     deleted=DeleteTopicsResponse,
@@ -77,7 +77,7 @@ NEWEST: Final = Spoken(
     metadata=shown.MetadataResponse,
     has_topic_ids=True,
 )
-_WITHOUT_IDS: Final = Spoken(
+_WITHOUT_IDS: Final = ApiVersions(
     creation=plain_creation,
     created=plain_created,
     deleted=PlainDeleted,
@@ -88,7 +88,7 @@ _WITHOUT_IDS: Final = Spoken(
 _OLDEST: Final = replace(_WITHOUT_IDS, asked=oldest_asked, metadata=oldest_shown.MetadataResponse)
 
 
-def spoken_by(version: str) -> Spoken:
+def api_versions_of(version: str) -> ApiVersions:
     """Return the versions that brokers of a release understand."""
     numbers = version_numbers(version)
     if numbers >= _TOPIC_IDS:

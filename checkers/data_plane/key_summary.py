@@ -65,7 +65,7 @@ class Reach:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KeyContext:
+class KeySummary:
     """The facts about the rows of a whole key that are needed to judge some of them."""
 
     bound: int

@@ -35,7 +35,9 @@ def carry(source: Path, *, connection: SshConnection, home: PurePosixPath) -> Pu
     return target
 
 
-def far_java(home_here: Path, *, connection: SshConnection, home: PurePosixPath) -> PurePosixPath:
+def remote_java(
+    home_here: Path, *, connection: SshConnection, home: PurePosixPath
+) -> PurePosixPath:
     """The JAVA_HOME that stands for this machine's over there.
 
     UsageError if the machine has none that is recent enough, and none is to be copied.

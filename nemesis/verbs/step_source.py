@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Written:
+class StepSource:
     """One step, and the stage on which it is to be played."""
 
     word: str

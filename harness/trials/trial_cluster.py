@@ -1,4 +1,4 @@
-"""The parts of a trial by the generation of its cluster: how it is built, and who judges it."""
+"""The cluster of a trial and the oracle that judges it, in either generation."""
 
 from collections.abc import Collection
 from typing import Protocol
@@ -8,11 +8,11 @@ from clusters.node_port.storage import PartitionKey
 from clusters.port import NodeName
 from clusters.reference.nodes.errors import Error
 from clusters.reference.nodes.rules import Rules
-from clusters.reference.oracle.decided import Decisions
 from clusters.reference.oracle.finding import Finding
-from clusters.reference.oracle.insides import Insides, ZkInsides
-from clusters.reference.oracle.kept import Kept
+from clusters.reference.oracle.metadata_oracle import Decisions
 from clusters.reference.oracle.oracle import DELIVERED, SENT, Oracle
+from clusters.reference.oracle.record_oracle import RecordOracle
+from clusters.reference.oracle.world_view import WorldView, ZkWorldView
 from clusters.reference.oracle.zk_oracle import ZK_DELIVERED, ZK_SENT, ZkOracle
 from clusters.reference.simulated.cluster import CLIENTS_FROM, SimulatedCluster
 from clusters.reference.simulated.quorum_cluster import build as build_quorum
@@ -28,7 +28,7 @@ class Judge(Watcher, Protocol):
     """An oracle, of either generation."""
 
     findings: list[Finding]
-    kept: Kept
+    records: RecordOracle
 
     @property
     def decided(self) -> Decisions:
@@ -41,7 +41,7 @@ class Judge(Watcher, Protocol):
         """Everything was healed, and the cluster is quiet."""
 
 
-def built(
+def build_cluster(
     spec: KafkaSpec | ReferenceZooKeeperSpec,
     rules: Rules,
     *,
@@ -49,25 +49,25 @@ def built(
     digest: bool,
     witnessed: bool,
 ) -> SimulatedCluster:
-    """Return the cluster of a trial, down, in a world of its own."""
+    """Build the trial's cluster in a new world; no node runs yet."""
     if isinstance(spec, KafkaSpec):
         return build_quorum(spec, seed=seed, rules=rules, digest=digest, witnessed=witnessed)
     assert isinstance(rules, ZkRules), rules
     return build_zk(spec, seed=seed, rules=rules, digest=digest, witnessed=witnessed)
 
 
-def judged(cluster: SimulatedCluster) -> Judge:
+def build_oracle(cluster: SimulatedCluster) -> Judge:
     """Return the oracle over a cluster."""
     some = next(iter(cluster.configurations.values()))
     if not isinstance(cluster, SimulatedZkCluster):
         return Oracle(
-            Insides(cluster.world.hosts),
+            WorldView(cluster.world.hosts),
             lease_ns=some.lease_timeout_ns,
             min_isr=some.min_insync_replicas,
             clients_from=CLIENTS_FROM,
         )
     assert isinstance(some, ZkConfiguration)
-    insides = ZkInsides(cluster.world.hosts)
+    insides = ZkWorldView(cluster.world.hosts)
     return ZkOracle(
         insides,
         broker_epoch=insides.incarnation,
@@ -81,7 +81,7 @@ def judged(cluster: SimulatedCluster) -> Judge:
     )
 
 
-def watched(cluster: SimulatedCluster) -> tuple[Collection[int], Collection[int]]:
+def watched_kinds(cluster: SimulatedCluster) -> tuple[Collection[int], Collection[int]]:
     """Return the kinds of messages that the oracle is shown: sent, delivered."""
     on_zookeeper = isinstance(cluster, SimulatedZkCluster)
     return (ZK_SENT, ZK_DELIVERED) if on_zookeeper else (SENT, DELIVERED)
@@ -93,7 +93,7 @@ def stale_brokers(cluster: SimulatedCluster, judge: Judge) -> frozenset[NodeName
     The data shown of them are old.
     """
     hosts, brokers = cluster.world.hosts, judge.decided.brokers
-    insides = (ZkInsides if isinstance(cluster, SimulatedZkCluster) else Insides)(hosts)
+    insides = (ZkWorldView if isinstance(cluster, SimulatedZkCluster) else WorldView)(hosts)
     return frozenset(
         node
         for node in cluster.nodes

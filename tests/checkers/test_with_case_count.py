@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 from manifests import MANIFEST
 
+from checkers.case_counts import with_case_count
 from checkers.catalogue import entry_of
 from checkers.grounds.required import required
 from checkers.verdict import CheckResult, Validity, Verdict, worst
-from checkers.weight import weighed
 from history.manifest import Manifest, Promises
 
 PROMISES = Promises(idempotent=True, acks="all", consume="assign")
@@ -23,24 +23,24 @@ def manifest_demanding(*checks: str) -> Manifest:
 
 
 def test_a_check_without_a_case_is_not_judged() -> None:
-    assert weighed(held("lost-write", cases=0), PROMISES).validity is Validity.NOT_JUDGED
-    assert weighed(held("lost-write", cases=1), PROMISES).validity is Validity.VALID
+    assert with_case_count(held("lost-write", cases=0), PROMISES).validity is Validity.NOT_JUDGED
+    assert with_case_count(held("lost-write", cases=1), PROMISES).validity is Validity.VALID
 
 
 def test_a_check_whose_findings_are_all_legal_here_is_a_figure() -> None:
-    assert weighed(held("statistics", cases=9), PROMISES).validity is Validity.FIGURE
+    assert with_case_count(held("statistics", cases=9), PROMISES).validity is Validity.FIGURE
 
 
 @pytest.mark.parametrize("validity", [Validity.INVALID, Validity.UNKNOWN])
 def test_an_answer_that_is_no_pass_stays_as_it_is(validity: Validity) -> None:
     result = CheckResult(check="lost-write", validity=validity, reason="so")
-    assert weighed(result, PROMISES) == result
+    assert with_case_count(result, PROMISES) == result
 
 
 def test_a_run_in_which_nothing_was_judged_is_unknown() -> None:
     assert worst([Validity.NOT_JUDGED, Validity.FIGURE]) is Validity.UNKNOWN
     assert worst([Validity.NOT_JUDGED, Validity.VALID]) is Validity.VALID
-    assert Verdict.of([weighed(held("lost-write", cases=0), PROMISES)]).exit_code == 2
+    assert Verdict.of([with_case_count(held("lost-write", cases=0), PROMISES)]).exit_code == 2
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_a_run_in_which_nothing_was_judged_is_unknown() -> None:
 def test_a_demanded_check_that_proves_nothing_makes_the_run_unknown(
     result: CheckResult, words: str
 ) -> None:
-    answer = weighed(result, PROMISES)
+    answer = with_case_count(result, PROMISES)
     found = required(manifest_demanding(result.check), {result.check: answer}, entry_of)
     assert found.validity is Validity.UNKNOWN
     assert words in found.reason

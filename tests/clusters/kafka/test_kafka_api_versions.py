@@ -8,8 +8,8 @@ from kio.schema.metadata.v6 import response as oldest
 from kio.schema.types import BrokerId, TopicName
 from kio.static.primitive import i32, i32Timedelta
 
+from clusters.kafka.api_versions import api_versions_of, leader_epoch_of
 from clusters.kafka.describing import metadata_items
-from clusters.kafka.spoken import leader_epoch_of, spoken_by
 
 
 @pytest.mark.parametrize(
@@ -19,13 +19,13 @@ from clusters.kafka.spoken import leader_epoch_of, spoken_by
 def test_requests_are_of_versions_that_the_release_has(
     release: str, metadata: int, deletion: int
 ) -> None:
-    spoken = spoken_by(release)
+    api_versions = api_versions_of(release)
     for names in (None, ["t"]):
-        asked = spoken.asking_metadata(names)
-        assert (asked.__version__, spoken.metadata.__version__) == (metadata, metadata)
+        asked = api_versions.metadata_request(names)
+        assert (asked.__version__, api_versions.metadata.__version__) == (metadata, metadata)
         assert names is None or [one.name for one in asked.topics] == names
-    asked = spoken.asking_deletion("t", timeout=i32Timedelta.parse(timedelta(seconds=1)))
-    assert (asked.__version__, spoken.deleted.__version__) == (deletion, deletion)
+    asked = api_versions.deletion_request("t", timeout=i32Timedelta.parse(timedelta(seconds=1)))
+    assert (asked.__version__, api_versions.deleted.__version__) == (deletion, deletion)
 
 
 def test_before_2_1_a_broker_shows_no_leader_epoch() -> None:
@@ -40,7 +40,7 @@ def test_before_2_1_a_broker_shows_no_leader_epoch() -> None:
     topic = oldest.MetadataResponseTopic(
         error_code=ErrorCode.none, name=TopicName("t"), partitions=(partition,)
     )
-    answer = spoken_by("2.0.0").metadata(
+    answer = api_versions_of("2.0.0").metadata(
         throttle_time=i32Timedelta.parse(timedelta(0)),
         brokers=(),
         cluster_id=None,

@@ -31,7 +31,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from checkers.cycles.inconsistencies import internal_inconsistencies, lost_updates
-from checkers.cycles.oddity import Lists, Oddities, Oddity, list_text, spelled_out
+from checkers.cycles.transaction_anomaly import (
+    Lists,
+    TransactionAnomalies,
+    TransactionAnomaly,
+    list_text,
+    spelled_out,
+)
 from checkers.cycles.versions import is_failed
 from checkers.proof import Proof
 from checkers.rows import FAIL, OK
@@ -40,7 +46,7 @@ from history.models import Isolation
 Ints = NDArray[np.int64]
 
 
-def oddities(lists: Lists) -> Iterator[Oddities]:
+def list_anomalies(lists: Lists) -> Iterator[TransactionAnomalies]:
     """Yield every anomaly of these keys' lists, check by check."""
     strange = _strangers(lists)
     yield _aborted(lists, strange)
@@ -74,13 +80,13 @@ def _strangers(lists: Lists) -> tuple[Ints, Ints, Ints]:
     return reader[kept], value[kept], both[kept]
 
 
-def _aborted(lists: Lists, strange: tuple[Ints, Ints, Ints]) -> Oddities:
+def _aborted(lists: Lists, strange: tuple[Ints, Ints, Ints]) -> TransactionAnomalies:
     reader, value, writer = (column[strange[2] >= 0] for column in strange)
 
-    def spell(number: int, level: Isolation) -> Oddity:
+    def spell(number: int, level: Isolation) -> TransactionAnomaly:
         read, wrote = lists.transaction(reader[number]), lists.transaction(writer[number])
         name, element = lists.name(reader[number]), int(value[number])
-        return Oddity(
+        return TransactionAnomaly(
             key=name,
             level=level,
             proof=Proof.of(
@@ -101,12 +107,12 @@ def _aborted(lists: Lists, strange: tuple[Ints, Ints, Ints]) -> Oddities:
     )
 
 
-def _garbage(lists: Lists, strange: tuple[Ints, Ints, Ints]) -> Oddities:
+def _garbage(lists: Lists, strange: tuple[Ints, Ints, Ints]) -> TransactionAnomalies:
     reader, value, _ = (column[strange[2] < 0] for column in strange)
 
-    def spell(number: int, level: Isolation) -> Oddity:
+    def spell(number: int, level: Isolation) -> TransactionAnomaly:
         read, name = lists.transaction(reader[number]), lists.name(reader[number])
-        return Oddity(
+        return TransactionAnomaly(
             key=name,
             level=level,
             proof=Proof.of(
@@ -126,7 +132,7 @@ def _garbage(lists: Lists, strange: tuple[Ints, Ints, Ints]) -> Oddities:
     )
 
 
-def _duplicates(lists: Lists) -> Oddities:
+def _duplicates(lists: Lists) -> TransactionAnomalies:
     steps, versions = lists.steps, lists.versions
     again = versions.again
     found = list(zip(lists.reader(again).tolist(), versions.value[again].tolist(), strict=True))
@@ -134,9 +140,9 @@ def _duplicates(lists: Lists) -> Oddities:
         values, counts = np.unique(steps.list_of(row), return_counts=True)
         found += [(row, int(value)) for value in values[counts > 1]]
 
-    def spell(number: int, level: Isolation) -> Oddity:
+    def spell(number: int, level: Isolation) -> TransactionAnomaly:
         row, value = found[number]
-        return Oddity(
+        return TransactionAnomaly(
             key=lists.name(row),
             level=level,
             proof=Proof.of(
@@ -158,7 +164,7 @@ def _duplicates(lists: Lists) -> Oddities:
     )
 
 
-def _orders(lists: Lists) -> Oddities:
+def _orders(lists: Lists) -> TransactionAnomalies:
     steps, versions = lists.steps, lists.versions
     rows, places = versions.differing, versions.differs_at
     key = steps.key[rows]
@@ -169,7 +175,7 @@ def _orders(lists: Lists) -> Oddities:
     earlier, later = _out_of_own_order(lists)
     levels = [_order_level(known) for known in committed.tolist()]
 
-    def spell(number: int, level: Isolation) -> Oddity:
+    def spell(number: int, level: Isolation) -> TransactionAnomaly:
         if number < len(rows):
             return _neither_prefix(lists, int(rows[number]), int(places[number]), level)
         number -= len(rows)
@@ -210,11 +216,11 @@ def _out_of_own_order(lists: Lists) -> tuple[Ints, Ints]:
     return appends[:-1][wrong], appends[1:][wrong]
 
 
-def _neither_prefix(lists: Lists, row: int, place: int, level: Isolation) -> Oddity:
+def _neither_prefix(lists: Lists, row: int, place: int, level: Isolation) -> TransactionAnomaly:
     steps = lists.steps
     other = int(lists.versions.longest[steps.key[row]])
     ours, theirs = steps.list_of(row), steps.list_of(other)
-    return Oddity(
+    return TransactionAnomaly(
         key=lists.name(row),
         level=level,
         proof=Proof.of(
@@ -234,11 +240,11 @@ def _neither_prefix(lists: Lists, row: int, place: int, level: Isolation) -> Odd
     )
 
 
-def _own_order(lists: Lists, earlier: int, later: int, level: Isolation) -> Oddity:
+def _own_order(lists: Lists, earlier: int, later: int, level: Isolation) -> TransactionAnomaly:
     steps, name = lists.steps, lists.name(later)
     first, second = int(steps.value[earlier]), int(steps.value[later])
     reader = int(lists.versions.longest[steps.key[later]])
-    return Oddity(
+    return TransactionAnomaly(
         key=name,
         level=level,
         proof=Proof.of(
@@ -256,7 +262,7 @@ def _own_order(lists: Lists, earlier: int, later: int, level: Isolation) -> Oddi
     )
 
 
-def _intermediate(lists: Lists) -> Oddities:
+def _intermediate(lists: Lists) -> TransactionAnomalies:
     steps, visits = lists.steps, lists.visits
     reads = visits.external[visits.external >= 0]
     reads = reads[steps.length[reads] > 0]
@@ -267,11 +273,11 @@ def _intermediate(lists: Lists) -> Oddities:
     followed &= (steps.outcome[writer] != FAIL) & (visits.visit[writer] != visits.visit[reads])
     reads, writer = reads[followed], writer[followed]
 
-    def spell(number: int, level: Isolation) -> Oddity:
+    def spell(number: int, level: Isolation) -> TransactionAnomaly:
         row, wrote = int(reads[number]), int(writer[number])
         final = int(visits.last_append[visits.visit[wrote]])
         seen, later = int(steps.value[wrote]), int(steps.value[final])
-        return Oddity(
+        return TransactionAnomaly(
             key=lists.name(row),
             level=level,
             proof=Proof.of(
@@ -306,7 +312,7 @@ def _of_several(lists: Lists, reads: Ints, writer: Ints) -> int:
     return int(np.count_nonzero(other & (appended[visit[writer]] > 1)))
 
 
-def _dirty(lists: Lists) -> Oddities:
+def _dirty(lists: Lists) -> TransactionAnomalies:
     steps, versions = lists.steps, lists.versions
     committed = np.flatnonzero((versions.writer >= 0) & (steps.outcome[versions.writer] == OK))
     failed = np.flatnonzero(is_failed(steps, versions.writer))
@@ -316,10 +322,10 @@ def _dirty(lists: Lists) -> Oddities:
     inside[inside] = committed[following[inside]] < end[inside]
     failed, after = failed[inside], committed[following[inside]]
 
-    def spell(number: int, level: Isolation) -> Oddity:
+    def spell(number: int, level: Isolation) -> TransactionAnomaly:
         gone, update = int(versions.writer[failed[number]]), int(versions.writer[after[number]])
         first, second = int(steps.value[gone]), int(steps.value[update])
-        return Oddity(
+        return TransactionAnomaly(
             key=lists.name(gone),
             level=level,
             proof=Proof.of(

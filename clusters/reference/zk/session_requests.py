@@ -75,7 +75,7 @@ class _Asked:
         self.index = index
 
 
-class Asking:
+class SessionRequests:
     """A node's requests to ZooKeeper."""
 
     __slots__ = (

@@ -31,7 +31,7 @@ class Now(StrEnum):
 
 
 @dataclass(slots=True, kw_only=True)
-class PlayCourse:
+class PredictedState:
     """The certain states of nodes, members, releases, snapshots, rules and partitions."""
 
     members: set[NodeName]
@@ -56,7 +56,7 @@ class PlayCourse:
 
     @classmethod
     def at_the_start(cls, stage: Stage) -> Self:
-        """Return the course in which every member runs, and nothing is broken."""
+        """Return the state in which every member runs, and nothing is broken."""
         members = {node for node in stage.nodes if node not in stage.spares}
         topics = frozenset(key.rpartition("-")[0] for key in stage.keys)
         return cls(
@@ -173,7 +173,7 @@ class PlayCourse:
             if paused == clients or (not clients.names_one and paused.may_be(clients))
         }
 
-    def join(self, ways: Sequence["PlayCourse"]) -> None:
+    def join(self, ways: Sequence["PredictedState"]) -> None:
         """Join the courses: what happened in any of them may have happened."""
         for way in ways:
             self.snapshots |= way.snapshots
@@ -199,7 +199,7 @@ def _words(written: object) -> Iterator[str]:
                 yield from _words(item)
 
 
-def _same_members(ways: Sequence[PlayCourse]) -> set[NodeName]:
+def _same_members(ways: Sequence[PredictedState]) -> set[NodeName]:
     members = ways[0].members
     if any(way.members != members for way in ways):
         raise SpecError(

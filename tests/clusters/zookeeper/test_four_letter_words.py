@@ -9,7 +9,7 @@ import pytest
 
 from clusters.port import NodeName
 from clusters.protocol.talking import Address
-from clusters.zookeeper.asking import ask_servers, is_answered_on, state_of
+from clusters.zookeeper.four_letter_words import ask_servers, is_answered_on, state_of
 from clusters.zookeeper.view import ServerState
 
 ONE, TWO = NodeName("server-1"), NodeName("server-2")

@@ -11,7 +11,7 @@ from checkers.verdict import CheckResult, Validity
 from history.manifest import Promises
 
 
-def weighed(result: CheckResult, promises: Promises) -> CheckResult:
+def with_case_count(result: CheckResult, promises: Promises) -> CheckResult:
     """Return the answer; one that found nothing is called by what it is worth."""
     if result.validity is not Validity.VALID:
         return result

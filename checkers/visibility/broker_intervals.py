@@ -11,7 +11,7 @@ from checkers.metadata.view import MetadataView
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Offices:
+class BrokerIntervals:
     """The states of every broker over time, by its node, as far as they are sure."""
 
     incarnations: Mapping[str, InForce]
@@ -39,11 +39,11 @@ class Offices:
         return surely
 
 
-def offices(seen: MetadataView) -> Offices:
-    """Return the offices of the brokers in the log of record."""
+def broker_intervals(seen: MetadataView) -> BrokerIntervals:
+    """Return the intervals of all brokers in the log of record."""
     nodes, facts = seen.facts.nodes(), seen.facts
     brokers = {nodes[one.broker_id]: one for one in seen.brokers.values() if one.broker_id in nodes}
-    return Offices(
+    return BrokerIntervals(
         incarnations={
             node: in_force(
                 (

@@ -1,6 +1,6 @@
-"""A voter's seat in the quorum: the state it is in, and what every transition does (KIP-595).
+"""A voter's state in the quorum, and the transitions between its states (KIP-595).
 
-Every move of a seat goes through `_turn`, which looks the transition up, writes the quorum state,
+Every transition goes through `_turn`, which looks the transition up, writes the quorum state,
 and ends a leadership. Votes are durable before any node hears of them, a candidate's own as well;
 records are durable before they count, a follower's before it fetches again.
 """
@@ -37,8 +37,8 @@ from clusters.reference.nodes.records import LeaderChangeMessage
 from clusters.reference.nodes.rules import Rules
 
 
-class Seat:
-    """The seat of a voter, from its start on."""
+class QuorumStateMachine:
+    """The state machine of one voter, from its start on."""
 
     __slots__ = (
         "_alarm",
@@ -247,7 +247,7 @@ class Seat:
         self._alarm.by(self._next_due())
 
     def came_back(self, now: int, request: Any) -> None:
-        """A request of this seat did not reach its peer, or its answer does not come."""
+        """A request of this voter did not reach its peer, or its answer does not come."""
         kind, correlation = request.kind, request.correlation
         if kind in {MetadataFetchRequest.kind, FetchSnapshotRequest.kind}:
             self.fetcher.came_back(now, correlation)

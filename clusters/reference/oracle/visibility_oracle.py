@@ -9,15 +9,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from clusters.reference.nodes.levels import LEVEL_VISIBILITY
-from clusters.reference.oracle.decided import Decided, Problem
 from clusters.reference.oracle.finding import Nodes
+from clusters.reference.oracle.metadata_oracle import MetadataOracle, Problem
 
 
 @dataclass(slots=True)
-class Shown:
+class VisibilityOracle:
     """The ghost of what was shown and promised."""
 
-    decided: Decided
+    decided: MetadataOracle
     nodes: Nodes
     _told: dict[int, tuple[int, int]] = field(default_factory=dict)
     """(epoch, offset) of the last controller that told each broker one."""

@@ -77,7 +77,7 @@ class WriteBook:
         self.journal.end(number, ended | ({"topic_id": topic_id} if topic_id else {}))
 
 
-class MetadataAsker:
+class MetadataReader:
     """A reader that asks one broker after the other what it shows, one read open at a time."""
 
     idle = True

@@ -56,7 +56,7 @@ _BEYOND: Final = 1 << 30
 """Added to the correlation of a copy: beyond all numbers of the broker's own."""
 
 
-class Misfits:
+class MisconfiguredNodes:
     """The chooser of misfits, asked before each step of a schedule; what it draws is its own."""
 
     def __init__(self, plan: TrialPlan, cluster: SimulatedCluster, draw: random.Random) -> None:
@@ -119,7 +119,7 @@ class Misfits:
         cluster.configure(node, own)
 
 
-class Laggards:
+class SlowNodes:
     """The laggards of a trial, at most one at a time, from `begin` to `end`."""
 
     def __init__(self, cluster: SimulatedCluster, interpreter: Interpreter, *, seed: int) -> None:
@@ -156,7 +156,7 @@ class Laggards:
         self._cluster.world.call(at_ns, lambda: what() if self._goes_on else None)
 
 
-def garble(cluster: SimulatedCluster, *, seed: int) -> None:
+def send_garbled_requests(cluster: SimulatedCluster, *, seed: int) -> None:
     """Have every broker that starts from now on garble a share of its requests."""
     draw = random.Random(f"garbled/{seed}")  # noqa: S311  # to be repeated, not kept secret
     for number in cluster.brokers:

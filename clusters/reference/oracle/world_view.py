@@ -8,7 +8,7 @@ from clusters.reference.oracle.finding import Nodes
 from clusters.simulation.host import SimulatedHost
 
 
-class Insides(Nodes):
+class WorldView(Nodes):
     """Over the hosts of a world, by their numbers. Logs are read where they lie, on the disks."""
 
     def __init__(self, hosts: Mapping[int, SimulatedHost]) -> None:
@@ -49,7 +49,7 @@ class Insides(Nodes):
         return batches[first:last]
 
 
-class ZkInsides(Insides):
+class ZkWorldView(WorldView):
     """Over brokers on ZooKeeper: an incarnation is a broker epoch, the zxid of a registration."""
 
     def incarnation(self, node: int) -> int:

@@ -19,8 +19,8 @@ from dataclasses import dataclass, field
 
 from clusters.node_port.storage import Batch, PartitionKey
 from clusters.reference.nodes.messages.control import AlterPartitionRequest
-from clusters.reference.oracle.decided import Decisions, Led, Problem
 from clusters.reference.oracle.finding import Nodes
+from clusters.reference.oracle.metadata_oracle import Decisions, Led, Problem
 
 
 @dataclass(slots=True)
@@ -44,7 +44,7 @@ class _Log:
 
 
 @dataclass(slots=True)
-class Kept:
+class RecordOracle:
     """The ghosts of all partitions. `min_isr` applies to topics that do not set it."""
 
     decided: Decisions

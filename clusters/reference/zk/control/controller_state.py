@@ -7,23 +7,23 @@ from typing import Any
 from clusters.node_port.effects import Effects
 from clusters.node_port.zookeeper import Delete
 from clusters.reference.nodes.records import MetadataRecord
-from clusters.reference.zk.asking import Asking
 from clusters.reference.zk.control.broker_states import BrokerStates
 from clusters.reference.zk.control.channels import Channels
 from clusters.reference.zk.control.context import Context
+from clusters.reference.zk.control.job_queue import JobPlan, JobQueue, JobRefusedError
 from clusters.reference.zk.control.refusals import refuse
-from clusters.reference.zk.control.work import JobQueue, JobRefusedError, Plan
 from clusters.reference.zk.control.writes import unit, units
 from clusters.reference.zk.coroutines import Coroutines
+from clusters.reference.zk.session_requests import SessionRequests
 from clusters.reference.zk.situation import ZkSituation
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class ControllerState:
     """Those of one controller epoch."""
 
     situation: ZkSituation
-    asking: Asking
+    zookeeper: SessionRequests
     context: Context
     states: BrokerStates
     channels: Channels
@@ -32,7 +32,7 @@ class Parts:
 
     async def decided(self, records: Callable[[], Iterable[MetadataRecord]]) -> None:
         """Write the records that are needed once all before is done: a decision of its own."""
-        await self.work.done(lambda: Plan(units(self.context, records())))
+        await self.work.done(lambda: JobPlan(units(self.context, records())))
 
     def decide(
         self, now: int, records: Callable[[], Iterable[MetadataRecord]], effects: Effects
@@ -42,9 +42,9 @@ class Parts:
 
     async def removed(self, deletes: Sequence[Delete]) -> None:
         """Remove these znodes, each on its own."""
-        await self.work.done(lambda: Plan([unit(self.context, [one]) for one in deletes]))
+        await self.work.done(lambda: JobPlan([unit(self.context, [one]) for one in deletes]))
 
-    async def answer(self, source: int, request: Any, plan: Callable[[], Plan]) -> Any:
+    async def answer(self, source: int, request: Any, plan: Callable[[], JobPlan]) -> Any:
         """Decide what was asked for; return the response. What is not decided is refused here.
 
         Raises JobRefusedError then.

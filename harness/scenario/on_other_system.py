@@ -13,7 +13,7 @@ from harness.scenario.yaml_file import Document
 SYSTEM_KEY: Final = ("cluster", "system")
 
 
-def laid_over(document: Document, name: str, flag: str) -> Document:
+def on_other_system(document: Document, name: str, flag: str) -> Document:
     """Return the document with a cluster of this system, of the release that the system starts on.
 
     Roles are renamed to those that stand for them. Other words that the system does not have are

@@ -23,7 +23,7 @@ SHOWN: Final = 12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Oddity:
+class TransactionAnomaly:
     """One anomaly of a list and its proof."""
 
     key: str
@@ -34,11 +34,11 @@ class Oddity:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Oddities:
+class TransactionAnomalies:
     """All anomalies of one check."""
 
     check: str
-    spelled: tuple[Oddity, ...]
+    spelled: tuple[TransactionAnomaly, ...]
     unspelled: dict[Isolation, int]
     """The number of further ones, by the weakest level that forbids them."""
     cases: int
@@ -83,17 +83,17 @@ class Lists:
 def spelled_out(
     check: str,
     levels: list[Isolation],
-    spell: Callable[[int, Isolation], Oddity],
+    spell: Callable[[int, Isolation], TransactionAnomaly],
     *,
     cases: int,
     forbidden_by: Isolation,
-) -> Oddities:
+) -> TransactionAnomalies:
     """Return all anomalies of a check, with the level of each; the first are spelled out by number.
 
     `forbidden_by`: the weakest level that one of its anomalies can have.
     """
     unspelled = levels[SPELLED_MAX:]
-    return Oddities(
+    return TransactionAnomalies(
         check=check,
         spelled=tuple(spell(number, level) for number, level in enumerate(levels[:SPELLED_MAX])),
         unspelled={level: unspelled.count(level) for level in set(unspelled)},

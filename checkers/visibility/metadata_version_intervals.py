@@ -1,7 +1,7 @@
 """The levels of metadata.version that were raised, and under which brokers promise visibility.
 
-A level promises it if, while it reigned, a broker was told a lowest acknowledged offset at or above
-the record that set it (`false_lowest`): a cluster that tells none promises nothing.
+A level promises it if, while it was in force, a broker was told a lowest acknowledged offset at or
+above the record that set it (`false_lowest`): a cluster that tells none promises nothing.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -21,8 +21,8 @@ _FEATURE: Final = "metadata.version"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reign:
-    """A level of metadata.version that was raised, and the metadata offsets of its reign."""
+class RaisedLevel:
+    """A level of metadata.version that was raised, and the metadata offsets of its validity."""
 
     level: int
     """The level as the metadata log states it."""
@@ -30,8 +30,8 @@ class Reign:
     end_offset: int
 
 
-def raised(records: Iterable[MetadataRecord]) -> Iterator[Reign]:
-    """Yield the reigns out of a metadata log in its order."""
+def raised_levels(records: Iterable[MetadataRecord]) -> Iterator[RaisedLevel]:
+    """Yield the raised levels of a metadata log in its order."""
     levels = [
         (record.metadata_offset, int(record.value))
         for record in records
@@ -39,7 +39,7 @@ def raised(records: Iterable[MetadataRecord]) -> Iterator[Reign]:
     ]
     for (_, before), (offset, level), (end_offset, _) in _neighbours(levels):
         if level > before:
-            yield Reign(level=level, begin_offset=offset, end_offset=end_offset)
+            yield RaisedLevel(level=level, begin_offset=offset, end_offset=end_offset)
 
 
 def _neighbours(
@@ -60,13 +60,13 @@ def told_offsets(wire: pa.Table | Source) -> Sequence[tuple[int, int]]:
     ]
 
 
-def promising(
-    reigns: Iterable[Reign], told_offsets: Iterable[tuple[int, int]]
-) -> tuple[Reign, ...]:
-    """Return the reigns under which brokers promise visibility."""
+def levels_with_visibility(
+    levels: Iterable[RaisedLevel], told_offsets: Iterable[tuple[int, int]]
+) -> tuple[RaisedLevel, ...]:
+    """Return the levels under which brokers promise visibility."""
     told = {lowest for _, lowest in told_offsets}
     return tuple(
-        reign
-        for reign in reigns
-        if any(reign.begin_offset <= lowest < reign.end_offset for lowest in told)
+        raised
+        for raised in levels
+        if any(raised.begin_offset <= lowest < raised.end_offset for lowest in told)
     )

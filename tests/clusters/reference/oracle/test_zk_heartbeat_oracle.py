@@ -12,7 +12,7 @@ import pytest
 
 from clusters.node_port import notes
 from clusters.node_port.effects import NOTE
-from clusters.reference.oracle.insides import Insides
+from clusters.reference.oracle.world_view import WorldView
 from clusters.reference.oracle.zk_oracle import ZkOracle
 from clusters.reference.zk.messages import MetadataHeartbeatRequest
 
@@ -28,7 +28,7 @@ class Story:
 
     def __init__(self, *, loaded_ms: int = 0) -> None:
         self.oracle = ZkOracle(
-            Insides({}),
+            WorldView({}),
             broker_epoch=lambda _node: -1,
             speaks=lambda _node: True,
             timeouts_ns=lambda _node: (2_000 * MS, 3_000 * MS),

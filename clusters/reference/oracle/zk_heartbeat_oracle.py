@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from clusters.node_port.storage import PartitionKey
-from clusters.reference.oracle.decided import Problem
+from clusters.reference.oracle.metadata_oracle import Problem
 from clusters.reference.oracle.znodes import ZnodeDecisions
 
 _SLACK_NS: Final = 300_000_000
@@ -94,7 +94,7 @@ class _Incumbent:
 
 
 @dataclass(slots=True)
-class Contact:
+class ZkHeartbeatOracle:
     """The ghost. The time-outs are the cluster's; `refusal` is INVALID_INCARNATION_ID's code."""
 
     decided: ZnodeDecisions

@@ -1,10 +1,10 @@
-"""The means that a run has to have from its start so that a fault can be done to its nodes."""
+"""What a run must be started with so that a fault can be injected into its nodes."""
 
 from enum import Enum
 
 
-class Takes(Enum):
-    """A means that a fault takes."""
+class Prerequisite(Enum):
+    """A means that a fault needs."""
 
     DISKS = "disks"
     """Disks of their own, or a library that notes what they sync."""
