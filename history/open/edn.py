@@ -16,6 +16,11 @@ a bound, so that no file can exhaust the stack.
 | #tag form | Tagged |
 | ; comment, #_ form, `,` | nothing |
 
+edn_format 0.8.0, the maintained reader on PyPI, reads a text as one and without its lines, 6,097
+operations of list-append a second where this reads 24,474, refuses each tag that nobody declared to
+it, and takes without a word a key that a map has twice, 1e400 (as infinity) and 01 (as two numbers);
+kim-edn knows no keywords, sets or tags. (5,000 operations, two cores, shared.)
+
 Source: https://github.com/edn-format/edn.
 """
 
