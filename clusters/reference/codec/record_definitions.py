@@ -8,7 +8,7 @@ from typing import Final
 
 from clusters.protocol.message_definitions import Message
 from clusters.protocol.metadata_records import Definitions
-from clusters.reference.codec.definitions import field, message, since
+from clusters.protocol.own_definitions import field, message, since
 
 MESSAGES: Final[tuple[Message, ...]] = (
     message(

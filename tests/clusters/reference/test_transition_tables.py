@@ -9,10 +9,10 @@ import networkx as nx
 import pytest
 from tours import machine, tour
 
+from clusters.protocol.broker_states import BrokerState
 from clusters.reference.nodes.life_cycle_transitions import TRANSITIONS as OF_BROKERS
 from clusters.reference.nodes.quorum.transitions import TRANSITIONS as OF_VOTERS
 from clusters.reference.nodes.quorum.transitions import VoterState
-from clusters.reference.nodes.states import BrokerState
 from clusters.reference.zk.life_cycle_transitions import TRANSITIONS as OF_ZK_BROKERS
 
 TABLES = pytest.mark.parametrize(

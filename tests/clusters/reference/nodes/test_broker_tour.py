@@ -3,6 +3,7 @@
 from tours import tour
 
 from clusters.node_port.effects import SEND, Effects
+from clusters.protocol.broker_states import BrokerState
 from clusters.reference.nodes.configuration import MS, Configuration
 from clusters.reference.nodes.errors import Error
 from clusters.reference.nodes.life_cycle import LifeCycle
@@ -15,7 +16,6 @@ from clusters.reference.nodes.messages.control import (
 )
 from clusters.reference.nodes.rules import Rules
 from clusters.reference.nodes.situation import Situation
-from clusters.reference.nodes.states import BrokerState
 
 LEASE_MS = 10_000
 SAID = {

@@ -3,10 +3,10 @@
 from tours import tour
 
 from clusters.node_port.effects import SEND, Effects
+from clusters.protocol.broker_states import BrokerState
 from clusters.protocol.controlled_states import ControlledState
 from clusters.reference.nodes.configuration import MS
 from clusters.reference.nodes.errors import Error
-from clusters.reference.nodes.states import BrokerState
 from clusters.reference.zk.configuration import ZkConfiguration
 from clusters.reference.zk.life_cycle import ZkLifeCycle
 from clusters.reference.zk.life_cycle_transitions import TRANSITIONS, Trigger
