@@ -14,9 +14,8 @@ from typing import Any, Final
 
 from clusters.protocol.entities import Unreadable
 from clusters.protocol.message_decoder import DecodeError, Fields, decoder_of
-from clusters.protocol.message_definitions import Field, Message
+from clusters.protocol.message_definitions import ALWAYS, Field, Message, field, message, since
 from clusters.protocol.message_encoder import encoder_of
-from clusters.protocol.own_definitions import always, field, message, since
 
 REGISTRATION: Final = (57, 0)
 """Key and version."""
@@ -100,8 +99,8 @@ _RESPONSES: Final[Mapping[tuple[int, int], Message]] = {
         field("isFenced", "bool", default="true"),
         field("shouldShutDown", "bool"),
         field("lowestAcknowledgedOffset", "int64", versions=since(1), default="-1"),
-        field("activeControllerId", "int32", versions=always, tag=0, default="-1"),
-        field("leaseDurationMs", "int64", versions=always, tag=1),
+        field("activeControllerId", "int32", versions=ALWAYS, tag=0, default="-1"),
+        field("leaseDurationMs", "int64", versions=ALWAYS, tag=1),
     ),
 }
 
