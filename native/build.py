@@ -42,7 +42,6 @@ _COMPILED: Final = (
     "harness/trials/schedule.py",
     "harness/trials/trial.py",
     "harness/virtual/*.py",
-    "nemesis/chaos.py",
     "nemesis/disks.py",
     "nemesis/mix.py",
     "clusters/kafka_conditions.py",

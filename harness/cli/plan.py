@@ -18,7 +18,9 @@ from harness.progress import Progress, terminal_progress
 from harness.run.plan import RunPlan, planned, projected
 from harness.scenario.options import RunOptions
 from harness.scenario.scenario import Scenario
+from harness.trials.storms import printed_schedules
 from nemesis.play import step_data
+from nemesis.schedules.printed import printed_mix
 from nemesis.words import duration_text
 from workloads.registry import kind_of
 
@@ -112,15 +114,33 @@ def _faults(plan: RunPlan) -> dict[str, object]:
     """Return the faults of the plan: the trial, the steps of its play, or what its mix draws."""
     scenario = plan.scenario
     if scenario.trial is not None:
-        return {"trial": scenario.trial}
+        shown = printed_schedules(scenario.trial, mix=scenario.mix, cluster=scenario.cluster)
+        blocks = {name: _Block(text) for name, text in shown.items()}
+        return {"trial": scenario.trial, "schedules": blocks}
     if scenario.play is not None:
         return {"play": [step_data(step) for step in scenario.play]}
     if scenario.mix is None:
         return {"faults": "none"}
+    spec = scenario.cluster
     drawn = projected(scenario, plan.options.seed)
     steps = [{"at": duration_text(at_s), **step_data(step)} for at_s, step in islice(drawn, _DRAWN)]
     further = "" if next(drawn, None) is None else f"; these are the first {_DRAWN} steps"
-    return {"nemesis": scenario.mix, "drawn": {"note": f"{_AS_IF}{further}", "steps": steps}}
+    return {
+        "nemesis": scenario.mix,
+        "drawn": {"note": f"{_AS_IF}{further}", "steps": steps},
+        "schedule": _Block(printed_mix(scenario.mix, nodes=spec.nodes, roles=spec.node_roles)),
+    }
+
+
+class _Block(str):
+    """Text that YAML shows line by line."""
+
+    __slots__ = ()
+
+
+yaml.SafeDumper.add_representer(
+    _Block, lambda dumper, text: dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|")
+)
 
 
 def _stated(spec: Any) -> dict[str, object]:
@@ -138,6 +158,8 @@ def _plain(value: object) -> Any:
             return {str(key): _plain(one) for key, one in value.items()}
         case tuple() | list():
             return [_plain(one) for one in value]
+        case _Block():
+            return value
         case str():
             return str(value)
         case _ if is_dataclass(value):

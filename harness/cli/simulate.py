@@ -53,6 +53,9 @@ from history.failure import UsageError
     help="Number of trials of each anomaly to store as runs.",
 )
 @click.option(
+    "--dry-run", is_flag=True, help="Print the schedules that the seeds unfold, and try nothing."
+)
+@click.option(
     "--keep",
     type=click.Choice(["excused"]),
     multiple=True,

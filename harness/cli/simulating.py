@@ -2,11 +2,13 @@
 
 import re
 import shlex
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+import click
 from rich.table import Table
 
 from clusters.provision.java import Java, find_java
@@ -23,6 +25,7 @@ from harness.scenario.scenario import load_scenario
 from harness.scenario.sources import find_scenario
 from harness.trials.generations import GENERATIONS, KRAFT, Generation
 from harness.trials.plan import TrialPlan, drawn_plan, plan_of
+from harness.trials.storms import printed_schedules
 from harness.trials.zk_plan import drawn_zk_plan
 from history.failure import UsageError
 from nemesis.words import did_you_mean
@@ -54,12 +57,16 @@ def simulate(
     until: int,
     store_max: int,
     keep: tuple[str, ...],
+    dry_run: bool,
     results: Path,
     spark_master: str,
     as_json: bool,
 ) -> int:
     """Carry SCENARIO out in virtual time with seed after seed, an oracle watching every step."""
     plans = _plans(scenario, system, metadata_version, chosen)
+    if dry_run:
+        shown = [plans(seed) for seed in range(first, first + seeds)]
+        return _show_schedules(shown, as_json=as_json)
     rules = rules_without(off, rules_of(plans(first).cluster))
     java = find_java()
     from harness.trials.series import TrialSeries, TrialTally, enough
@@ -165,6 +172,26 @@ def _spark(java: Java, master: str, progress: Progress) -> "SparkStart":
     from harness.run.spark_start import SparkStart
 
     return SparkStart(java, master=master, say=progress.say)
+
+
+def _show_schedules(plans: Sequence[TrialPlan], *, as_json: bool) -> int:
+    """Print each schedule of these plans once, with the number of the plans that have it."""
+    found = Counter(
+        item
+        for plan in plans
+        for item in printed_schedules(plan, mix=plan.mix, cluster=plan.cluster).items()
+    )
+    if as_json:
+        emit_json(
+            [
+                {"schedule": name, "seeds": count, "printed": text}
+                for (name, text), count in sorted(found.items())
+            ]
+        )
+        return 0
+    for (name, text), count in sorted(found.items()):
+        click.echo(f"# {name}: {count} of {len(plans)} seeds\n{text}\n")
+    return 0
 
 
 def _plans(

@@ -1,6 +1,7 @@
 """Other names for the same things, wherever a run tells them."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable
 from functools import partial
 from random import Random
 from typing import Any
@@ -9,6 +10,8 @@ import pyarrow as pa
 
 from harness.metamorphic.copied_run import CopiedRun
 from history.schema import TABLES
+
+Rename = Callable[[str], str]
 
 
 def nodes_renamed(run: CopiedRun, draw: Random) -> bool:
@@ -20,7 +23,11 @@ def nodes_renamed(run: CopiedRun, draw: Random) -> bool:
         role, _, number = node.rpartition("-")
         if number.isdecimal():
             names[node] = f"{role}-{int(number) + add}"
-    _rename(run, names)
+    if names:
+        # A node's name stands in texts as well: in the listeners that a record tells, as JSON.
+        either = "|".join(map(re.escape, names))
+        found = re.compile(rf"(?<![\w-])(?:{either})(?![\w-])")
+        _rename(run, lambda text: found.sub(lambda one: names[one[0]], text))
     return bool(names)
 
 
@@ -36,7 +43,7 @@ def topics_renamed(run: CopiedRun, draw: Random) -> bool:
         if topic in topics and number.isdecimal():
             names[key] = f"{names[topic]}-{number}"
     run.rename_keys(names)
-    _rename(run, names)
+    _rename(run, lambda text: names.get(text, text))
     return bool(topics)
 
 
@@ -47,28 +54,28 @@ def _words(rows: pa.Table) -> set[str]:
     return set(rows["key"].unique().to_pylist()) - {None}
 
 
-def _rename(run: CopiedRun, names: Mapping[str, str]) -> None:
+def _rename(run: CopiedRun, rename: Rename) -> None:
     for name in run.tables:
-        run.change(name, partial(_renamed, name=name, names=names))
-    run.rewrite_manifest(lambda content: _told(content, names))
+        run.change(name, partial(_renamed, name=name, rename=rename))
+    run.rewrite_manifest(lambda content: _told(content, rename))
 
 
-def _renamed(rows: pa.Table, *, name: str, names: Mapping[str, str]) -> pa.Table:
+def _renamed(rows: pa.Table, *, name: str, rename: Rename) -> pa.Table:
     for place, field in enumerate(TABLES[name]):
         of_words = field.type == pa.string()
         of_lists = pa.types.is_list(field.type) and field.type.value_type == pa.string()
         if of_words or of_lists:
-            values = [_told(one, names) for one in rows[field.name].to_pylist()]
+            values = [_told(one, rename) for one in rows[field.name].to_pylist()]
             rows = rows.set_column(place, rows.schema.field(place), pa.array(values, field.type))
     return rows
 
 
-def _told(content: Any, names: Mapping[str, str]) -> Any:
+def _told(content: Any, rename: Rename) -> Any:
     match content:
         case str():
-            return names.get(content, content)
+            return rename(content)
         case list():
-            return [_told(one, names) for one in content]
+            return [_told(one, rename) for one in content]
         case dict():
-            return {names.get(key, key): _told(one, names) for key, one in content.items()}
+            return {rename(key): _told(one, rename) for key, one in content.items()}
     return content

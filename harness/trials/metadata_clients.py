@@ -152,6 +152,9 @@ class Administrator:
         self._upgrades_to = upgrades_to
         self._correlation = 0
         self._topics: list[str] = []
+        self._altered_count = 0
+        """Of its one topic with settings: each change carries it (`checkers.metadata.write_numbers`
+        misses one by it)."""
 
     def give_up(self) -> None:
         """Do nothing: it has nothing to end."""
@@ -190,7 +193,8 @@ class Administrator:
             order = list(replicas)
             draw.shuffle(order)
             return AlterReassignmentsRequest(number, ((topic_name, partition, tuple(order)),))
-        value = counter_value(number)
+        value = counter_value(self._altered_count)
+        self._altered_count += 1
         return AlterConfigsRequest(number, ((_TOPIC, "t", COUNTER_SETTING, value),))
 
 

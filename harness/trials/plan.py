@@ -22,9 +22,9 @@ from harness.prepare.reference import refuse_unsimulated_clients, refuse_what_is
 from harness.scenario.scenario import Scenario
 from harness.scenario.trial_spec import Storm, TrialSpec
 from history.failure import SpecError, UsageError
-from nemesis.late_messages import REPLICAS_MIN
 from nemesis.mix_spec import MixSpec
 from nemesis.play import step_word
+from nemesis.schedules.late_messages import REPLICAS_MIN
 from nemesis.steps import Choose, Repeat, places
 from nemesis.verbs.registry import verb_of
 from nemesis.verbs.step import Play, Step

@@ -28,11 +28,12 @@ from harness.interpreter.books import Unwritten
 from harness.scenario.trial_spec import Storm
 from harness.trials.diary import Diary
 from harness.trials.directing import interpreter_of
-from harness.trials.faulty_nodes import MisconfiguredNodes, SlowNodes, send_garbled_requests
+from harness.trials.faulty_nodes import MisconfiguredNodes, send_garbled_requests
 from harness.trials.metadata_clients import Administrator, MetadataReader
 from harness.trials.plan import TrialPlan
 from harness.trials.recording import TrialRecording
-from harness.trials.schedule import LeaderKiller, Schedule
+from harness.trials.schedule import LeaderKiller, SlowNodes, TrialSteps
+from harness.trials.storms import PLAY_STORMS
 from harness.trials.trial_cluster import build_cluster, build_oracle, stale_brokers, watched_kinds
 from harness.virtual.evidence import Overheard, few_collections
 from history.failure import HarnessError
@@ -56,7 +57,6 @@ _TICK_NS: Final = 20_000_000
 _QUIET_NS: Final = 700_000_000
 _STILL_BROKEN_NS: Final = 3_000_000_000
 """The time for which a cluster that did not heal in time is recorded further."""
-_WIRED: Final = (Storm.WINDOWS, Storm.RELAYS, Storm.LATE_FETCHES, Storm.LATE_WORDS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -221,7 +221,7 @@ class _Trial:
             world.network.trouble(
                 Trouble(loss=plan.loss, duplication=plan.loss, reordering=3 * plan.loss)
             )
-        schedule = Schedule(
+        schedule = TrialSteps(
             plan,
             self.cluster,
             self._interpreter,
@@ -301,7 +301,7 @@ class _Trial:
         )
         Clients(self.cluster).place("administrator", administrator)
 
-    def _break(self, schedule: Schedule, end_ns: int) -> None:
+    def _break(self, schedule: TrialSteps, end_ns: int) -> None:
         """Perform faults until the time is up or something is found."""
         for step in schedule.steps(end_ns):
             if step is not None and not self._interpreter.perform(step, end_s=end_ns / _S):
@@ -373,7 +373,7 @@ def _lays_rules(plan: TrialPlan) -> bool:
     if any(isinstance(step, Lay) for kind in set(drawn) for step in EPISODES[kind].example()):
         return True
     laid = any(isinstance(step, Lay) for step in flat_steps(plan.play or ()))
-    return laid or plan.storm in _WIRED
+    return laid or plan.storm in PLAY_STORMS
 
 
 def _told(error: Exception) -> str:

@@ -7,16 +7,21 @@ A mix draws from an old line out of town to a busy one; heartbeats pass through 
 """
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from clusters.port import NodeName
 from history.failure import SpecError
-from nemesis.targets import NamedNodes, Target, parse_target, target_data
-from nemesis.verbs.episode import Begun, Episode, Opening
-from nemesis.verbs.heal import HealPartition
+from nemesis.schedules.deeds import Heal
+from nemesis.schedules.draws import Among, AnyOf
+from nemesis.schedules.schedule import Pick, Schedule, lasting
+from nemesis.schedules.scope import SERVING, TARGET, Scope
+from nemesis.targets import NamedNodes, Scene, Target, parse_target, target_data
+from nemesis.verbs.episode import on_cluster
 from nemesis.verbs.predicted_state import PredictedState
 from nemesis.verbs.prerequisite import Prerequisite
-from nemesis.verbs.step import Breaking
+from nemesis.verbs.step import Breaking, Step
 from nemesis.verbs.step_source import StepSource
 from nemesis.verbs.verb import Director, Verb
 from nemesis.words import did_you_mean, rule_name
@@ -25,7 +30,6 @@ _KEYS: Final = ("as", "of", "rate")
 _RATE: Final = re.compile(r"(\d+(?:\.\d+)?)\s*(kbit|mbit|gbit)", re.IGNORECASE)
 _UNITS: Final = {"kbit": 1000, "mbit": 1000**2, "gbit": 1000**3}
 _RATE_MIN: Final = 8000
-_DRAWN_BITS_PER_S: Final = (1_000_000, 5_000_000, 20_000_000)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,14 +70,27 @@ def _follow(step: Bandwidth, predicted: PredictedState) -> None:
     predicted.begin(step.name, predicted.partitions, what="partition or bandwidth")
 
 
-def _begin(draft: Opening) -> Begun | None:
-    end_s = draft.drawn_end_s()
-    nodes = (draft.draw.choice(draft.scene.serving),)
-    rate = draft.draw.choice(_DRAWN_BITS_PER_S)
-    if draft.free(nodes) != nodes:
-        return None
-    bound = Bandwidth(name=draft.name, target=NamedNodes(nodes=nodes), bits_per_s=rate)
-    return Begun(nodes=nodes, due=[(draft.now_s, bound), (end_s, HealPartition(name=draft.name))])
+@dataclass(frozen=True, slots=True)
+class _Bound(Schedule):
+    """Bandwidth of what the target sends: one of these rates."""
+
+    bits_per_s: AnyOf
+
+    def unfold(self, scope: Scope) -> Iterator[Step]:
+        """Bound it."""
+        scope.cut.append(scope.label)
+        target = NamedNodes(nodes=scope.party(TARGET))
+        yield Bandwidth(name=scope.label, target=target, bits_per_s=self.bits_per_s.drawn(scope))
+
+
+_RATES: Final = AnyOf((1_000_000, 5_000_000, 20_000_000))
+_SCHEDULE: Final = lasting(Pick(TARGET, Among((SERVING,))), _Bound(_RATES), healed=Heal())
+
+
+def _lost(step: Step, _scene: Scene) -> tuple[NodeName, ...]:
+    assert isinstance(step, Bandwidth)
+    assert isinstance(step.target, NamedNodes)
+    return step.target.nodes
 
 
 def _rate(value: object) -> int:
@@ -96,7 +113,9 @@ VERBS = (
         fault=True,
         why_not=lambda _step, there: there.why_no_packets,
         why_not_tried=lambda _step: "a trial does not do it",
-        episodes=(Episode(kind="bandwidth", begin=_begin, prerequisite=Prerequisite.NETWORKS),),
+        episodes=(
+            on_cluster("bandwidth", _SCHEDULE, prerequisite=Prerequisite.NETWORKS, lost=_lost),
+        ),
         tones=("#be123c", "#f08aa0"),
     ),
 )

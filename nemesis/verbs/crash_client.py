@@ -10,7 +10,8 @@ fences the one that crashed, whose open transaction is aborted.
 from dataclasses import dataclass
 
 from nemesis.clients import ClientChoice
-from nemesis.verbs.episode import Begun, Episode, Opening
+from nemesis.schedules.schedule import Do, one_of
+from nemesis.verbs.episode import on_cluster
 from nemesis.verbs.on_clients import OnClients, client_verb
 from nemesis.verbs.predicted_state import PredictedState
 
@@ -20,9 +21,9 @@ class CrashClient(OnClients):
     """Kill the clients, and start a new process for each."""
 
 
-def _begin(draft: Opening) -> Begun:
-    who = ClientChoice(text=draft.draw.choice(("one producer", "one consumer")))
-    return Begun(nodes=(), due=[(draft.now_s, CrashClient(clients=who))])
+_SCHEDULE = one_of(
+    *(Do(CrashClient(clients=ClientChoice(text=text))) for text in ("one producer", "one consumer"))
+)
 
 
 def _follow(step: CrashClient, predicted: PredictedState) -> None:
@@ -38,7 +39,7 @@ VERBS = (
         lambda clients, name: clients.crash(name),
         follow=_follow,
         then=lambda clients, name: clients.come_back(name),
-        episodes=(Episode(kind="crash_client", begin=_begin),),
+        episodes=(on_cluster("crash_client", _SCHEDULE),),
         tones=("#9d174d", "#e58ab0"),
     ),
 )

@@ -11,6 +11,8 @@ from typing import Any
 
 from clusters.abilities import LosesPower, Starts
 from clusters.port import Cluster, NodeName, NodeState
+from nemesis.schedules.schedule import Act, lasting
+from nemesis.schedules.scope import TARGET
 from nemesis.verbs.episode import on_nodes, until_healed
 from nemesis.verbs.on_nodes import UP, node_verb, require_state
 from nemesis.verbs.predicted_state import Now
@@ -73,16 +75,10 @@ _CUT_POWER = node_verb(
     after=Now.DOWN,
     kind=lambda step: "torn" if step.torn else "cut_power",
     episodes=(
-        on_nodes(
-            "cut_power",
-            until_healed(lambda to: CutPower(target=to), healed=lambda to: Start(target=to)),
-            destructive=True,
-        ),
+        on_nodes("cut_power", until_healed(CutPower, healed=Start), destructive=True),
         on_nodes(
             "torn",
-            until_healed(
-                lambda to: CutPower(target=to, torn=True), healed=lambda to: Start(target=to)
-            ),
+            lasting(Act(CutPower, TARGET, of=(("torn", True),)), healed=Act(Start, TARGET)),
             destructive=True,
         ),
     ),

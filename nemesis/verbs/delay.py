@@ -6,20 +6,18 @@ A mix delays what one broker, or every broker, dials, in one direction: from a s
 satellite, and far below every time-out.
 """
 
-from random import Random
 from typing import Final
 
 from history.failure import SpecError
-from nemesis.targets import NamedNodes, Scene
-from nemesis.verbs.episode import Begun, Episode, Opening
-from nemesis.verbs.lift import Lift
+from nemesis.schedules.deeds import Catch, DelayOf, Release
+from nemesis.schedules.draws import Among, Drawn
+from nemesis.schedules.schedule import Let, Name, Pick, lasting, one_of
+from nemesis.schedules.scope import ONE, SERVING
+from nemesis.verbs.episode import on_cluster
 from nemesis.verbs.prerequisite import Prerequisite
-from nemesis.verbs.rule import Lay, Operand, count_of, rule_verb
-from nemesis.verbs.step import Parties
-from nemesis.wire.rules import Delay, Direction, Match
+from nemesis.verbs.rule import Operand, count_of, rule_verb
+from nemesis.wire.rules import Delay
 from nemesis.words import duration_s, duration_text
-
-_DRAWN_MAX_MS: Final = (5.0, 20.0, 50.0, 200.0)
 
 
 def _action(data: Operand) -> Delay:
@@ -46,24 +44,20 @@ def _own_data(action: Delay) -> dict[str, object]:
     return {"by": ends, **drawn}
 
 
-def _begin(draft: Opening) -> Begun:
-    end_s = draft.drawn_end_s()
-    lay = _drawn(draft.name, draft.scene, draft.draw)
-    return Begun(nodes=(), due=[(draft.now_s, lay), (end_s, Lift(name=draft.name))])
-
-
-def _drawn(name: str, scene: Scene, draw: Random) -> Lay:
-    brokers = scene.serving
-    node = draw.choice(brokers)
-    sources = draw.choice([(node,), tuple(brokers)])
-    low, high = sorted(draw.choices(_DRAWN_MAX_MS, k=2))
-    return Lay(
-        name=name,
-        action=Delay(min_ms=low / 5, max_ms=high),
-        match=Match(direction=draw.choice((Direction.REQUEST, Direction.RESPONSE))),
-        source=Parties(target=NamedNodes(nodes=sources)),
-    )
-
+_SOURCES: Final = "sources"
+_ACTION: Final = "delay"
+_SCHEDULE: Final = lasting(
+    Pick(ONE, Among((SERVING,))),
+    one_of(Name(_SOURCES, Among((ONE,))), Name(_SOURCES, Among((SERVING,)))),
+    Let(_ACTION, DelayOf((5.0, 20.0, 50.0, 200.0), low_divisor=5)),
+    one_of(
+        *(
+            Catch(api=None, action=Drawn(_ACTION), source=_SOURCES, answers=answers)
+            for answers in (0.0, 1.0)
+        )
+    ),
+    healed=Release(),
+)
 
 VERBS = (
     rule_verb(
@@ -74,9 +68,7 @@ VERBS = (
         own=("by", "seed"),
         own_data=_own_data,
         episodes=(
-            Episode(
-                kind="delay", begin=_begin, prerequisite=Prerequisite.PROXY, between_nodes=True
-            ),
+            on_cluster("delay", _SCHEDULE, prerequisite=Prerequisite.PROXY, between_nodes=True),
         ),
         tones=("#2f7fb8", "#67b3e6"),
     ),

@@ -68,7 +68,6 @@ def _verb(
         seen = cluster.trouble_disk(node, trouble, stall_s=stall_s)
         return f"{node}: its disk is {trouble}, {seen}"
 
-    script = until_healed(lambda to: step(target=to), healed=lambda to: MendDisk(target=to))
     return node_verb(
         word,
         (f"{word}: broker-1",),
@@ -80,7 +79,7 @@ def _verb(
         ),
         healed_by="mend_disk",
         after=Now.TROUBLED,
-        episodes=(on_nodes(word, script, destructive=destructive),),
+        episodes=(on_nodes(word, until_healed(step, healed=MendDisk), destructive=destructive),),
         state=state,
         tones=tones,
         **more,

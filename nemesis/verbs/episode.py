@@ -11,9 +11,12 @@ from random import Random
 from clusters.kafka_port import ClusterView, PartitionView
 from clusters.port import NodeName, role_name
 from history.failure import HarnessError
+from nemesis.schedules.schedule import DURATION, Act, Schedule, lasting
+from nemesis.schedules.scope import TARGET, Scope
 from nemesis.targets import NamedNodes, Scene, Target, resolve
 from nemesis.verbs.prerequisite import Prerequisite
-from nemesis.verbs.step import Play, Step
+from nemesis.verbs.step import OnNodes, Play, Step
+from nemesis.verbs.wait import Wait
 
 Due = list[tuple[float, Step]]
 """Steps with the times, in seconds, at which they are due."""
@@ -76,13 +79,12 @@ class Opening:
     own_names: Mapping[str, str] = field(default_factory=dict)
     """The system's own names of messages, by Kafka's."""
 
-    def drawn_end_s(self) -> float:
-        """Draw the time at which it is healed."""
-        return self.now_s + self.draw.uniform(*self.duration_s)
-
-
-Script = Callable[[Opening, Target], Due]
-"""Writes the steps of an episode on these nodes."""
+    def scope(self, *parties: NodeName) -> Scope:
+        """Return the scope in which a schedule unfolds, with these nodes as its target."""
+        scope = Scope.of_scene(self.draw, self.scene, label=self.name)
+        scope.bounds = {DURATION: self.duration_s, "gap": self.gap_s}
+        scope.parties[TARGET] = parties
+        return scope
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,6 +92,8 @@ class Episode:
     """One kind of fault of a mix."""
 
     kind: str
+    schedule: Schedule
+    """What it unfolds to; of a kind that waits for a message, one of options with its name."""
     begin: Callable[[Opening], Begun | None]
     """Begins an episode; None: it cannot begin just now."""
     destructive: bool = False
@@ -136,7 +140,7 @@ class Episode:
         return [*(step for _, step in begun.due), *begun.play]
 
 
-def on_nodes(kind: str, script: Script, *, destructive: bool = False) -> Episode:
+def on_nodes(kind: str, schedule: Schedule, *, destructive: bool = False) -> Episode:
     """Make an episode that is done to nodes drawn by the mix's targets."""
 
     def begin(draft: Opening) -> Begun | None:
@@ -149,19 +153,46 @@ def on_nodes(kind: str, script: Script, *, destructive: bool = False) -> Episode
             nodes = tuple(node for node in nodes if node in draft.scene.broker_ids)[:1]
         if not nodes:
             return None
-        return Begun(nodes=nodes, due=script(draft, NamedNodes(nodes=nodes)))
+        return Begun(nodes=nodes, due=timed(schedule, draft.scope(*nodes), draft.now_s))
 
-    return Episode(kind=kind, begin=begin, destructive=destructive, aimed=True)
+    return Episode(kind=kind, schedule=schedule, begin=begin, destructive=destructive, aimed=True)
 
 
-def until_healed(*broken: Callable[[Target], Step], healed: Callable[[Target], Step]) -> Script:
-    """Write steps that are due at once, and the one that heals them."""
+def on_cluster(
+    kind: str,
+    schedule: Schedule,
+    *,
+    prerequisite: Prerequisite | None = None,
+    between_nodes: bool = False,
+    lost: Callable[[Step, Scene], tuple[NodeName, ...]] = lambda _step, _scene: (),
+) -> Episode:
+    """Make an episode that finds its nodes itself; `lost`: those that its first step takes away."""
 
-    def script(draft: Opening, target: Target) -> Due:
-        end_s = draft.drawn_end_s()
-        return [
-            *((draft.now_s, step(target)) for step in broken),
-            (end_s, healed(target)),
-        ]
+    def begin(draft: Opening) -> Begun | None:
+        due = timed(schedule, draft.scope(), draft.now_s)
+        nodes = lost(due[0][1], draft.scene)
+        return Begun(nodes=nodes, due=due) if draft.free(nodes) == nodes else None
 
-    return script
+    return Episode(
+        kind=kind,
+        schedule=schedule,
+        begin=begin,
+        prerequisite=prerequisite,
+        between_nodes=between_nodes,
+    )
+
+
+def until_healed(*broken: type[OnNodes], healed: type[OnNodes]) -> Schedule:
+    """Return the steps that are due at once, and the one that heals them."""
+    return lasting(*(Act(step, TARGET) for step in broken), healed=Act(healed, TARGET))
+
+
+def timed(schedule: Schedule, scope: Scope, now_s: float) -> Due:
+    """Return the steps of a schedule with their times: its waits are none of them."""
+    due: Due = []
+    for step in schedule.unfold(scope):
+        if isinstance(step, Wait):
+            now_s += step.for_s
+        else:
+            due.append((now_s, step))
+    return due

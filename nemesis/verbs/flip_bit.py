@@ -71,17 +71,7 @@ _FLIP_BIT = node_verb(
     own=_own,
     own_data=_own_data,
     before=(Now.DOWN,),
-    episodes=(
-        on_nodes(
-            "flip_bit",
-            until_healed(
-                lambda to: Kill(target=to),
-                lambda to: FlipBit(target=to),
-                healed=lambda to: Start(target=to),
-            ),
-            destructive=True,
-        ),
-    ),
+    episodes=(on_nodes("flip_bit", until_healed(Kill, FlipBit, healed=Start), destructive=True),),
     tones=("#6d28d9", "#a98bf5"),
 )
 VERBS = (_FLIP_BIT,)

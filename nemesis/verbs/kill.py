@@ -32,12 +32,7 @@ _KILL = node_verb(
     healed_by="start",
     before=(Now.UP, Now.PAUSED),
     after=Now.DOWN,
-    episodes=(
-        on_nodes(
-            "kill",
-            until_healed(lambda to: Kill(target=to), healed=lambda to: Start(target=to)),
-        ),
-    ),
+    episodes=(on_nodes("kill", until_healed(Kill, healed=Start)),),
     state="killed",
     tones=("#cf3f4f", "#ef6a78"),
 )

@@ -18,13 +18,9 @@ from enum import StrEnum
 from clusters.port import CLIENTS, NodeName
 from clusters.stage import Stage
 from history.failure import SpecError
-from nemesis.drawn_cuts import drawn_cut
 from nemesis.targets import Choice, NamedNodes, parse_target, target_data
 from nemesis.topology import ALL, Cut, Flows, Groups, Isolate, OneWay, Party, Shape, Shaped
-from nemesis.verbs.episode import Begun, Episode, Opening
-from nemesis.verbs.heal import HealPartition
 from nemesis.verbs.predicted_state import PredictedState
-from nemesis.verbs.prerequisite import Prerequisite
 from nemesis.verbs.step import Breaking
 from nemesis.verbs.step_source import StepSource
 from nemesis.verbs.verb import Capabilities, Director, Verb
@@ -91,19 +87,6 @@ def _why_not(partition: Partition, there: Capabilities) -> str | None:
     return there.why_no_cut if partition.by is None else there.why_no_wire
 
 
-def _episode(kind: str, *, by: Means | None) -> Episode:
-    def begin(draft: Opening) -> Begun | None:
-        end_s = draft.drawn_end_s()
-        flows, lost = drawn_cut(draft.scene, draft.draw)
-        if draft.free(lost) != lost:
-            return None
-        cut = Partition(name=draft.name, cut=flows, by=by)
-        return Begun(nodes=lost, due=[(draft.now_s, cut), (end_s, HealPartition(name=draft.name))])
-
-    prerequisite = Prerequisite.NETWORKS if by is Means.PACKETS else Prerequisite.PROXY
-    return Episode(kind=kind, begin=begin, prerequisite=prerequisite, between_nodes=True)
-
-
 VERBS = (
     Verb(
         word="partition",
@@ -117,10 +100,6 @@ VERBS = (
         fault=True,
         kind=lambda step: "packets" if step.by is Means.PACKETS else "partition",
         concerns_clients=lambda step: step.cut.concerns_clients,
-        episodes=(
-            _episode("partition", by=None),
-            _episode("packets", by=Means.PACKETS),
-        ),
         state="cut off",
         tones=("#7450c8", "#a68cf0"),
     ),

@@ -42,12 +42,7 @@ _PAUSE = node_verb(
     healed_by="resume",
     before=(Now.UP,),
     after=Now.PAUSED,
-    episodes=(
-        on_nodes(
-            "pause",
-            until_healed(lambda to: Pause(target=to), healed=lambda to: Resume(target=to)),
-        ),
-    ),
+    episodes=(on_nodes("pause", until_healed(Pause, healed=Resume)),),
     state="paused",
     tones=("#cf8a12", "#e9ab3c"),
 )

@@ -11,7 +11,8 @@ what keeps it from writing into a transaction that has ended.
 from dataclasses import dataclass
 
 from nemesis.clients import ClientChoice
-from nemesis.verbs.episode import Begun, Due, Episode, Opening
+from nemesis.schedules.schedule import Do, lasting
+from nemesis.verbs.episode import on_cluster
 from nemesis.verbs.on_clients import OnClients, client_verb
 
 _ZOMBIE = "one producer"
@@ -27,12 +28,8 @@ class ResumeClient(OnClients):
     """Let the clients go on."""
 
 
-def _begin(draft: Opening) -> Begun:
-    end_s = draft.drawn_end_s()
-    who = ClientChoice(text=_ZOMBIE)
-    due: Due = [(draft.now_s, PauseClient(clients=who)), (end_s, ResumeClient(clients=who))]
-    return Begun(nodes=(), due=due)
-
+_WHO = ClientChoice(text=_ZOMBIE)
+_SCHEDULE = lasting(Do(PauseClient(clients=_WHO)), healed=Do(ResumeClient(clients=_WHO)))
 
 VERBS = (
     client_verb(
@@ -42,7 +39,7 @@ VERBS = (
         lambda clients, name: clients.pause(name),
         healed_by="resume_client",
         follow=lambda step, predicted: predicted.paused_clients.add(step.clients),
-        episodes=(Episode(kind="pause_client", begin=_begin),),
+        episodes=(on_cluster("pause_client", _SCHEDULE),),
         tones=("#854d0e", "#dcb45c"),
     ),
     client_verb(

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from clusters.abilities import Starts, Stops
 from clusters.port import Cluster, NodeName, NodeState
-from nemesis.targets import NamedNodes
-from nemesis.verbs.episode import Begun, Episode, Opening
+from nemesis.schedules.schedule import Act
+from nemesis.schedules.scope import TARGET
+from nemesis.verbs.episode import Begun, Episode, Opening, timed
 from nemesis.verbs.on_nodes import each, node_verb, require_state
 from nemesis.verbs.predicted_state import Now
 from nemesis.verbs.start import (
@@ -51,10 +52,12 @@ def _roll(draft: Opening) -> Begun | None:
     role, roles = draft.draw.choice(sorted(draft.roles)), draft.scene.roles
     peers = roles.among(draft.scene.nodes, role)
     nodes = tuple(node for node in peers if {*roles.of(node)} <= {*draft.roles})
-    turn = Restart(target=NamedNodes(nodes=nodes))
-    return Begun(nodes=nodes, due=[(draft.now_s, turn)]) if nodes else None
+    if not nodes:
+        return None
+    return Begun(nodes=nodes, due=timed(_ROLL, draft.scope(*nodes), draft.now_s))
 
 
+_ROLL = Act(Restart, TARGET)
 _RESTART = node_verb(
     "restart",
     ("restart: broker-1",),
@@ -73,7 +76,7 @@ _RESTART = node_verb(
     before=(Now.UP, Now.PAUSED),
     after=Now.UP,
     also=new_release,
-    episodes=(Episode(kind="roll", begin=_roll),),
+    episodes=(Episode(kind="roll", schedule=_ROLL, begin=_roll),),
     tones=("#64748b", "#94a3b8"),
 )
 VERBS = (_RESTART,)

@@ -8,14 +8,15 @@ records are kept for.
 """
 
 from dataclasses import dataclass, field
-from random import Random
 from typing import Any, Final
 
 from clusters.abilities import Skew, Skews
 from clusters.port import Cluster, NodeName
 from history.failure import SpecError
-from nemesis.targets import Target
-from nemesis.verbs.episode import Due, Opening, on_nodes
+from nemesis.schedules.draws import Amount, Between
+from nemesis.schedules.schedule import Act, lasting
+from nemesis.schedules.scope import TARGET, Scope
+from nemesis.verbs.episode import on_nodes
 from nemesis.verbs.on_nodes import each, node_verb
 from nemesis.verbs.predicted_state import Now
 from nemesis.verbs.prerequisite import Prerequisite
@@ -28,10 +29,6 @@ _JUMP_MIN_S: Final = 0.1
 _DRIFT_MIN: Final = 0.005
 _RATE_MAX: Final = 100.0
 _EVERY_MIN_S: Final = 0.01
-_DRAWN_JUMP_S: Final = (0.5, 5.0)
-_DRAWN_DRIFT: Final = (0.02, 0.2)
-_DRAWN_STROBE_S: Final = (0.2, 2.0)
-_DRAWN_EVERY_S: Final = (0.05, 0.5)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,22 +74,37 @@ def _undo(cluster: Cluster, node: NodeName, _step: UnskewClock) -> str:
     return cluster.unskew_node(node)
 
 
-def _script(draft: Opening, target: Target) -> Due:
-    end_s = draft.drawn_end_s()
-    skewed = SkewClock(target=target, by=_drawn(draft.draw))
-    return [(draft.now_s, skewed), (end_s, UnskewClock(target=target))]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _DrawnSkew(Amount):
+    """A jump, a drift or a strobe, forwards or backwards."""
+
+    jump_s: Between
+    drift: Between
+    strobe_s: Between
+    every_s: Between
+
+    def drawn(self, scope: Scope) -> Skew:
+        """Draw which, how far, and which way."""
+        way, side = scope.draw.choice(("jump", "drift", "strobe")), scope.draw.choice((-1, 1))
+        match way:
+            case "jump":
+                return Skew(jump_s=round(side * self.jump_s.drawn(scope), 3))
+            case "drift":
+                return Skew(rate=round(1 + side * self.drift.drawn(scope), 6))
+            case _:
+                strobe_s = round(side * self.strobe_s.drawn(scope), 3)
+                return Skew(strobe_s=strobe_s, every_s=round(self.every_s.drawn(scope), 3))
 
 
-def _drawn(draw: Random) -> Skew:
-    way, side = draw.choice(("jump", "drift", "strobe")), draw.choice((-1, 1))
-    match way:
-        case "jump":
-            return Skew(jump_s=round(side * draw.uniform(*_DRAWN_JUMP_S), 3))
-        case "drift":
-            return Skew(rate=round(1 + side * draw.uniform(*_DRAWN_DRIFT), 6))
-        case _:
-            strobe_s = round(side * draw.uniform(*_DRAWN_STROBE_S), 3)
-            return Skew(strobe_s=strobe_s, every_s=round(draw.uniform(*_DRAWN_EVERY_S), 3))
+_DRAWN: Final = _DrawnSkew(
+    jump_s=Between(0.5, 5.0),
+    drift=Between(0.02, 0.2),
+    strobe_s=Between(0.2, 2.0),
+    every_s=Between(0.05, 0.5),
+)
+_SCHEDULE: Final = lasting(
+    Act(SkewClock, TARGET, of=(("by", _DRAWN),)), healed=Act(UnskewClock, TARGET)
+)
 
 
 def _clear_span(value: object) -> float:
@@ -137,7 +149,7 @@ _SKEW = node_verb(
     own=_own,
     own_data=_own_data,
     before=(Now.UP, Now.PAUSED),
-    episodes=(on_nodes("skew", _script),),
+    episodes=(on_nodes("skew", _SCHEDULE),),
     state="clock wrong",
     tones=("#6b8a1e", "#a5c455"),
 )

@@ -6,8 +6,10 @@ from typing import Any
 from clusters.abilities import Snapshots, Starts
 from clusters.port import Cluster, NodeName, NodeState
 from history.failure import SpecError
-from nemesis.targets import Target
-from nemesis.verbs.episode import Due, Opening, on_nodes
+from nemesis.schedules.draws import Between, Drawn, Label
+from nemesis.schedules.schedule import DURATION, FOR_A_DRAWN_TIME, Act, WaitFor, then
+from nemesis.schedules.scope import TARGET
+from nemesis.verbs.episode import on_nodes
 from nemesis.verbs.kill import Kill
 from nemesis.verbs.on_nodes import each, node_verb, require_state
 from nemesis.verbs.predicted_state import Now, PredictedState
@@ -59,15 +61,15 @@ def _has_one(step: Rollback, predicted: PredictedState) -> None:
         raise SpecError(("rollback",), f"no earlier step takes a snapshot {step.label!r}")
 
 
-def _script(draft: Opening, target: Target) -> Due:
-    down_s = draft.drawn_end_s() - draft.now_s
-    lost_at_s = draft.now_s + draft.draw.uniform(*draft.gap_s)
-    return [
-        (draft.now_s, TakeSnapshot(target=target, label=draft.name)),
-        (lost_at_s, Kill(target=target)),
-        (lost_at_s, Rollback(target=target, label=draft.name)),
-        (lost_at_s + down_s, Start(target=target)),
-    ]
+_SCHEDULE = then(
+    FOR_A_DRAWN_TIME,
+    Act(TakeSnapshot, TARGET, of=(("label", Label()),)),
+    WaitFor(Between(stated="gap")),
+    Act(Kill, TARGET),
+    Act(Rollback, TARGET, of=(("label", Label()),)),
+    WaitFor(Drawn(DURATION)),
+    Act(Start, TARGET),
+)
 
 
 _SNAPSHOT = node_verb(
@@ -97,7 +99,7 @@ _ROLLBACK = node_verb(
     own_data=lambda step: {"to": step.label},
     before=(Now.DOWN,),
     also=_has_one,
-    episodes=(on_nodes("rollback", _script, destructive=True),),
+    episodes=(on_nodes("rollback", _SCHEDULE, destructive=True),),
     state="rolled back",
     tones=("#a8477f", "#dd7fb6"),
 )

@@ -12,8 +12,10 @@ from typing import Any, Final
 from clusters.abilities import Squeezes
 from clusters.port import Cluster, NodeName
 from history.failure import SpecError
-from nemesis.targets import Target
-from nemesis.verbs.episode import Due, Opening, on_nodes
+from nemesis.schedules.draws import Amount
+from nemesis.schedules.schedule import Act, lasting
+from nemesis.schedules.scope import TARGET, Scope
+from nemesis.verbs.episode import on_nodes
 from nemesis.verbs.on_nodes import each, node_verb
 from nemesis.verbs.predicted_state import Now
 from nemesis.verbs.prerequisite import Prerequisite
@@ -24,7 +26,6 @@ from nemesis.verbs.verb import Healing, NodeAction
 _SIZE: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*(KiB|MiB|GiB)")
 _BYTES: Final = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 _ROOM_MIN_BYTES: Final = 1 << 20
-_DRAWN_BYTES: Final = (4 << 20, 16 << 20)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,10 +55,21 @@ def _undo(cluster: Cluster, node: NodeName, _step: Unsqueeze) -> str:
     return cluster.unsqueeze_node(node)
 
 
-def _script(draft: Opening, target: Target) -> Due:
-    end_s = draft.drawn_end_s()
-    squeezed = Squeeze(target=target, room_bytes=draft.draw.randint(*_DRAWN_BYTES) >> 10 << 10)
-    return [(draft.now_s, squeezed), (end_s, Unsqueeze(target=target))]
+@dataclass(frozen=True, slots=True)
+class _DrawnRoom(Amount):
+    """So much memory, in whole KiB."""
+
+    low_bytes: int = 4 << 20
+    high_bytes: int = 16 << 20
+
+    def drawn(self, scope: Scope) -> int:
+        """Draw it."""
+        return scope.draw.randint(self.low_bytes, self.high_bytes) >> 10 << 10
+
+
+_SCHEDULE: Final = lasting(
+    Act(Squeeze, TARGET, of=(("room_bytes", _DrawnRoom()),)), healed=Act(Unsqueeze, TARGET)
+)
 
 
 def _size_bytes(value: object) -> int:
@@ -83,7 +95,7 @@ _SQUEEZE = node_verb(
     own=_own,
     own_data=lambda step: {"room": f"{step.room_bytes // _BYTES['KiB']}KiB"},
     before=(Now.UP, Now.PAUSED),
-    episodes=(on_nodes("squeeze", _script),),
+    episodes=(on_nodes("squeeze", _SCHEDULE),),
     state="squeezed",
     tones=("#86198f", "#d08ad8"),
 )

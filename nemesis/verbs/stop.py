@@ -4,8 +4,9 @@ from dataclasses import dataclass
 
 from clusters.abilities import Starts, Stops
 from clusters.port import Cluster, NodeName, NodeState
-from nemesis.targets import Target
-from nemesis.verbs.episode import Due, Opening, on_nodes
+from nemesis.schedules.schedule import FOR_A_DRAWN_TIME, Act, then
+from nemesis.schedules.scope import TARGET
+from nemesis.verbs.episode import on_nodes
 from nemesis.verbs.on_nodes import each, node_verb, require_state
 from nemesis.verbs.predicted_state import Now
 from nemesis.verbs.start import Start
@@ -35,11 +36,11 @@ def _do(cluster: Cluster, node: NodeName, step: ShutDown) -> str:
     return shut_down(cluster, node, timeout_s=step.timeout_s)
 
 
-def _and_start(draft: Opening, target: Target) -> Due:
-    draft.drawn_end_s()  # every kind on nodes draws it: what the seed draws next stays the same
-    return [(draft.now_s, ShutDown(target=target)), (draft.now_s, Start(target=target))]
-
-
+_RESTART = then(
+    FOR_A_DRAWN_TIME,  # every kind on nodes draws it: what the seed draws next stays the same
+    Act(ShutDown, TARGET),
+    Act(Start, TARGET),
+)
 _STOP = node_verb(
     "stop",
     ("stop: broker-1",),
@@ -53,7 +54,7 @@ _STOP = node_verb(
     healed_by="start",
     before=(Now.UP, Now.PAUSED),
     after=Now.DOWN,
-    episodes=(on_nodes("restart", _and_start),),
+    episodes=(on_nodes("restart", _RESTART),),
     state="stopped",
     tones=("#64748b", "#94a3b8"),
 )

@@ -1,62 +1,56 @@
 """Faults that wait for the protocol, as a mix draws them: strikes in the middle of a message.
 
 Single messages are held, dropped, delayed, sent twice or out of order; or nodes are struck while
-one is held or as soon as one is seen. Each is a play of `nemesis.windows`, `relays` or
-`late_messages` around a partition, with the broker that leads it then. Strikes are what nodes of
-any cluster can suffer; power is cut where the mix cuts power, too.
+one is held or as soon as one is seen. Each is a schedule of `nemesis.schedules` around a partition,
+with the broker that leads it then.
 """
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from functools import partial
-from random import Random
 from typing import Final
 
 from clusters.kafka_port import ClusterView, Role
-from nemesis import relays
-from nemesis.late_messages import REPLICAS_MIN as LATE_FETCH_REPLICAS_MIN
-from nemesis.late_messages import drawn_late_fetch
 from nemesis.messages import MESSAGES, drawn_message
-from nemesis.relays import drawn_relay
+from nemesis.schedules import late_messages, relays
+from nemesis.schedules.deeds import DelayOf
+from nemesis.schedules.draws import Drawn
+from nemesis.schedules.schedule import Let, OneOf, Option, Schedule, then
+from nemesis.schedules.scope import Scope
+from nemesis.schedules.windows import MIX_STRIKES, WINDOW, message_fault, window
 from nemesis.targets import Scene
-from nemesis.verbs.cut_power import CutPower
 from nemesis.verbs.episode import Begun, Episode, EpisodeWindow, Opening
-from nemesis.verbs.kill import Kill
 from nemesis.verbs.move_leader import MoveLeader
-from nemesis.verbs.pause import Pause
 from nemesis.verbs.prerequisite import Prerequisite
 from nemesis.verbs.rule import Lay
 from nemesis.verbs.step import Play, Step
-from nemesis.verbs.stop import ShutDown
-from nemesis.windows import drawn_message_fault, drawn_window
-from nemesis.wire.rules import Action, Clause, Delay, Drop, Duplicate, Hold, Operator, Reorder
+from nemesis.wire.rules import Action, Clause, Drop, Duplicate, Hold, Operator, Reorder
 
-_STRIKES: Final = (Kill, Kill, Kill, Pause, ShutDown)
-"""A node that loses its disk was killed: that is what most strikes are."""
 _MOVE_S: Final = 2.0
-_DELAYS_MS: Final = (50.0, 200.0, 1000.0, 4000.0)
-"""Of a single message: up to longer than a session."""
 
 
-def _begin_window(draft: Opening, *, form: str) -> Begun | None:
-    message = _message(draft)
+def _around(draft: Opening, key: str, replicas: tuple[int, ...]) -> Scope:
+    scene = draft.scene
+    scope = Scope.around(
+        draft.draw, key=key, replicas=replicas, nodes=scene.nodes, roles=scene.roles
+    )
+    scope.faults = draft.faults
+    return scope
+
+
+def _begin_at_message(draft: Opening, *, kind: str, schedule: OneOf, opens: bool) -> Begun | None:
+    """Begin a schedule of a drawn message. `opens`: a window opens by it."""
+    scene = draft.scene
+    message = drawn_message(draft.draw, nodes=scene.nodes, roles=scene.roles, among=draft.messages)
     key = _key(draft, message)
     first, replicas = _over_a_link(draft, message, key, _led_first(draft, key, replicas_min=2))
     if message is None or not replicas:
         return None
-    play = drawn_window(
-        draft.draw,
-        key=key,
-        replicas=replicas,
-        nodes=draft.scene.nodes,
-        roles=draft.scene.roles,
-        strikes=(*_STRIKES, CutPower) if "cut_power" in draft.faults else _STRIKES,
-        message=message,
-        passes=form == "ambush",
-    )
-    of_quorum = MESSAGES[message].sender is Role.CONTROLLER
-    key_or_none = None if of_quorum else key
-    return _begun(draft, (*first, *play), form=form, key=key_or_none, rule="window")
+    part = next(one.part for one in schedule.options if one.label == message)
+    steps = (*first, *part.unfold(_around(draft, key, replicas)))
+    strikes = kind in _FORMS
+    of_none = strikes and MESSAGES[message].sender is Role.CONTROLLER
+    return _begun(draft, steps, form=kind, key=None if of_none else key, rule=WINDOW, opens=opens)
 
 
 def _key(draft: Opening, message: str | None) -> str:
@@ -97,35 +91,11 @@ def _elected_broker(scene: Scene) -> int | None:
     return scene.broker_ids.get(active)
 
 
-def _message(draft: Opening) -> str | None:
-    scene = draft.scene
-    return drawn_message(draft.draw, nodes=scene.nodes, roles=scene.roles, among=draft.messages)
-
-
-def _begin_single(draft: Opening, *, form: str, action: Callable[[Random], Action]) -> Begun | None:
-    message = _message(draft)
-    key = _key(draft, message)
-    first, replicas = _over_a_link(draft, message, key, _led_first(draft, key, replicas_min=2))
-    if message is None or not replicas:
-        return None
-    play = drawn_message_fault(
-        draft.draw,
-        key=key,
-        replicas=replicas,
-        nodes=draft.scene.nodes,
-        roles=draft.scene.roles,
-        message=message,
-        action=action(draft.draw),
-    )
-    steps = (*first, *play)
-    return _begun(draft, steps, form=form, key=key, rule="window", opens=form == "hold")
-
-
 def _begin_play(
     draft: Opening,
     *,
     form: str,
-    drawn: Callable[..., Play],
+    schedule: Schedule,
     replicas_min: int,
     rule: str = "",
     followers_go: bool = False,
@@ -135,9 +105,8 @@ def _begin_play(
     replicas = _led_first(draft, key, replicas_min=replicas_min)
     if not replicas or (followers_go and not _voters_may_go(draft, replicas[1:])):
         return None
-    return _begun(
-        draft, drawn(draft.draw, key=key, replicas=replicas), form=form, key=key, rule=rule
-    )
+    play = tuple(schedule.unfold(_around(draft, key, replicas)))
+    return _begun(draft, play, form=form, key=key, rule=rule)
 
 
 def _voters_may_go(draft: Opening, brokers: Collection[int]) -> bool:
@@ -200,62 +169,103 @@ def _led_first(draft: Opening, key: str, *, replicas_min: int) -> tuple[int, ...
     return (shown.leader, *(one for one in shown.replicas if one != shown.leader))
 
 
-def _delay(draw: Random) -> Delay:
-    low, high = sorted(draw.choices(_DELAYS_MS, k=2))
-    return Delay(min_ms=low, max_ms=high)
+def _of_messages(drawn: Mapping[str, Schedule]) -> OneOf:
+    """Return one of the schedules, by the weight of its message."""
+    weighed = ((message, MESSAGES[message].weight) for message in drawn)
+    return OneOf(tuple(Option(drawn[one], weight, label=one) for one, weight in weighed))
 
 
-_SINGLE: Final[Mapping[str, tuple[Callable[[Random], Action], str]]] = {
-    "hold": (lambda _draw: Hold(), "a message is held for a while"),
-    "drop": (lambda _draw: Drop(), "messages are dropped, and their connections cut"),
-    "delay_rpc": (_delay, "messages come up to four seconds later"),
-    "duplicate": (lambda _draw: Duplicate(), "requests arrive twice"),
-    "reorder": (lambda _draw: Reorder(), "requests are overtaken by the next ones"),
+def _at_message(kind: str, schedule: OneOf, meaning: str, *, opens: bool) -> Episode:
+    return Episode(
+        kind=kind,
+        schedule=schedule,
+        begin=partial(_begin_at_message, kind=kind, schedule=schedule, opens=opens),
+        prerequisite=Prerequisite.PROXY,
+        strikes=meaning,
+    )
+
+
+def _around_partition(
+    kind: str,
+    schedule: Schedule,
+    meaning: str,
+    *,
+    replicas_min: int,
+    rule: str = "",
+    followers_go: bool = False,
+) -> Episode:
+    begin = partial(
+        _begin_play,
+        form=kind,
+        schedule=schedule,
+        replicas_min=replicas_min,
+        rule=rule,
+        followers_go=followers_go,
+    )
+    return Episode(
+        kind=kind,
+        schedule=schedule,
+        begin=begin,
+        prerequisite=Prerequisite.PROXY,
+        strikes=meaning,
+    )
+
+
+_DRAWN_DELAY: Final = Drawn("delay")
+_SINGLE: Final[Mapping[str, tuple[Action | Drawn, str]]] = {
+    "hold": (Hold(), "a message is held for a while"),
+    "drop": (Drop(), "messages are dropped, and their connections cut"),
+    "delay_rpc": (_DRAWN_DELAY, "messages come up to four seconds later"),
+    "duplicate": (Duplicate(), "requests arrive twice"),
+    "reorder": (Reorder(), "requests are overtaken by the next ones"),
 }
 """The faults of single messages, and what each does, in words."""
+_LET_DELAY: Final = Let(_DRAWN_DELAY.name, DelayOf((50.0, 200.0, 1000.0, 4000.0)))
+"""Of a single message: up to longer than a session."""
 _FORMS: Final = {
     "window": "a message is held; nodes are struck, lose a disk, come back; then it arrives",
     "ambush": "nodes are struck as soon as a message was seen, which is passed on",
 }
 
+
+def _single(message: str, action: Action | Drawn) -> Schedule:
+    fault = message_fault(message, action)
+    return then(_LET_DELAY, fault) if action is _DRAWN_DELAY else fault
+
+
 EPISODES = (
     *(
-        Episode(
-            kind=form,
-            begin=partial(_begin_single, form=form, action=action),
-            prerequisite=Prerequisite.PROXY,
-            strikes=meaning,
+        _at_message(
+            kind,
+            _of_messages({one: _single(one, action) for one in MESSAGES}),
+            meaning,
+            opens=kind == "hold",
         )
-        for form, (action, meaning) in _SINGLE.items()
+        for kind, (action, meaning) in _SINGLE.items()
     ),
     *(
-        Episode(
-            kind=form,
-            begin=partial(_begin_window, form=form),
-            prerequisite=Prerequisite.PROXY,
-            strikes=meaning,
+        _at_message(
+            kind,
+            _of_messages(
+                {one: window(one, strikes=MIX_STRIKES, passes=kind == "ambush") for one in MESSAGES}
+            ),
+            meaning,
+            opens=True,
         )
-        for form, meaning in _FORMS.items()
+        for kind, meaning in _FORMS.items()
     ),
-    Episode(
-        kind="relay",
-        begin=partial(
-            _begin_play, form="relay", drawn=drawn_relay, replicas_min=relays.REPLICAS_MIN
-        ),
-        prerequisite=Prerequisite.PROXY,
-        strikes="a leadership goes round while replicas do not hear each other (three replicas)",
+    _around_partition(
+        "relay",
+        relays.RELAY,
+        "a leadership goes round while replicas do not hear each other (three replicas)",
+        replicas_min=relays.REPLICAS_MIN,
     ),
-    Episode(
-        kind="late_fetch",
-        begin=partial(
-            _begin_play,
-            form="late_fetch",
-            drawn=drawn_late_fetch,
-            replicas_min=LATE_FETCH_REPLICAS_MIN,
-            rule="late",
-            followers_go=True,
-        ),
-        prerequisite=Prerequisite.PROXY,
-        strikes="a Fetch arrives after its sender lost its disk and came back (three replicas)",
+    _around_partition(
+        "late_fetch",
+        late_messages.LATE_FETCH,
+        "a Fetch arrives after its sender lost its disk and came back (three replicas)",
+        replicas_min=late_messages.REPLICAS_MIN,
+        rule=late_messages.LATE,
+        followers_go=True,
     ),
 )

@@ -13,8 +13,10 @@ from typing import Any, Final
 from clusters.abilities import Throttles
 from clusters.port import Cluster, NodeName
 from history.failure import SpecError
-from nemesis.targets import Target
-from nemesis.verbs.episode import Due, Opening, on_nodes
+from nemesis.schedules.draws import Between
+from nemesis.schedules.schedule import Act, lasting
+from nemesis.schedules.scope import TARGET
+from nemesis.verbs.episode import on_nodes
 from nemesis.verbs.on_nodes import each, node_verb
 from nemesis.verbs.predicted_state import Now
 from nemesis.verbs.prerequisite import Prerequisite
@@ -24,7 +26,7 @@ from nemesis.verbs.verb import Healing, NodeAction
 
 _PERCENT: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*%")
 _SHARE_MIN: Final = 0.01
-_DRAWN: Final = (0.03, 0.1)
+_DRAWN: Final = Between(0.03, 0.1, digits=3)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,10 +55,9 @@ def _undo(cluster: Cluster, node: NodeName, _step: Unthrottle) -> str:
     return cluster.unthrottle_node(node)
 
 
-def _script(draft: Opening, target: Target) -> Due:
-    end_s = draft.drawn_end_s()
-    throttled = Throttle(target=target, of_a_core=round(draft.draw.uniform(*_DRAWN), 3))
-    return [(draft.now_s, throttled), (end_s, Unthrottle(target=target))]
+_SCHEDULE: Final = lasting(
+    Act(Throttle, TARGET, of=(("of_a_core", _DRAWN),)), healed=Act(Unthrottle, TARGET)
+)
 
 
 def _share(value: object) -> float:
@@ -82,7 +83,7 @@ _THROTTLE = node_verb(
     own=_own,
     own_data=lambda step: {"cpu": f"{step.of_a_core * 100:.6g}%"},
     before=(Now.UP, Now.PAUSED),
-    episodes=(on_nodes("throttle", _script),),
+    episodes=(on_nodes("throttle", _SCHEDULE),),
     state="throttled",
     tones=("#a16207", "#d9b44a"),
 )

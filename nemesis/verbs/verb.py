@@ -9,16 +9,18 @@ are loops over `registry`.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from random import Random
-from typing import Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from clusters.port import Cluster, NodeName, NodeState
 from nemesis.clients import ControlsClients
-from nemesis.verbs.episode import Episode
 from nemesis.verbs.predicted_state import PredictedState
 from nemesis.verbs.prerequisite import Prerequisite
 from nemesis.verbs.step import OnNodes, Step
 from nemesis.verbs.step_source import StepSource
 from nemesis.wire.rules import Action, Match
+
+if TYPE_CHECKING:
+    from nemesis.verbs.episode import Episode  # which is made of schedules, and these of verbs
 
 OnClient = Callable[[ControlsClients, str], str]
 """(clients, the name of one) → evidence."""
@@ -176,7 +178,7 @@ class Verb(Generic[S]):
     """Tells whether it is done to the links of clients, which then go through the proxy, too."""
     action: "NodeAction[Any] | None" = None
     """The effect of a verb that is done to nodes."""
-    episodes: tuple[Episode, ...] = ()
+    episodes: "tuple[Episode, ...]" = ()
     """The kinds of fault that a mix makes of it."""
     state: str = ""
     """The state of a node during the fault, as a picture says it."""

@@ -64,17 +64,7 @@ _WIPE = node_verb(
     own=_own,
     own_data=_own_data,
     before=(Now.DOWN,),
-    episodes=(
-        on_nodes(
-            "wipe",
-            until_healed(
-                lambda to: Kill(target=to),
-                lambda to: Wipe(target=to),
-                healed=lambda to: Start(target=to),
-            ),
-            destructive=True,
-        ),
-    ),
+    episodes=(on_nodes("wipe", until_healed(Kill, Wipe, healed=Start), destructive=True),),
     state="wiped",
     tones=("#8d5a34", "#c08d63"),
 )

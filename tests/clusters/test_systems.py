@@ -21,8 +21,8 @@ from clusters.systems import ROLES, SYSTEMS, kinds_of_node, system_of
 from clusters.zookeeper.system import ZooKeeperSpec
 from harness.scenario.scenario import Scenario, load_scenario
 from history.failure import SpecError, UsageError
-from nemesis.drawn_cuts import drawn_cut
 from nemesis.mix import Mix
+from nemesis.schedules.partitions import drawn_cut
 from nemesis.steps import flat
 from nemesis.targets import Scene
 from nemesis.verbs.kill import Kill

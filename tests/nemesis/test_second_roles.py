@@ -16,10 +16,10 @@ from clusters.stage import Stage
 from history.failure import HarnessError, SpecError
 from nemesis.budget import NodeBudget
 from nemesis.disks import LostDisks
-from nemesis.drawn_cuts import drawn_cut
 from nemesis.messages import sent_by
 from nemesis.mix import Mix
 from nemesis.mix_spec import MixSpec
+from nemesis.schedules.partitions import drawn_cut
 from nemesis.targets import NamedNodes, Scene, parse_target, resolve
 from nemesis.topology import Flows, cut_off, flows_of
 from nemesis.verbs.heal import HealPartition

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from clusters.port import CLIENTS, NodeName
 from history.failure import HarnessError
-from nemesis.drawn_cuts import drawn_cut
+from nemesis.schedules.partitions import drawn_cut
 from nemesis.targets import NamedNodes, Scene
 from nemesis.topology import (
     Groups,

@@ -6,35 +6,43 @@ from collections.abc import Callable, Iterable
 import pytest
 
 from clusters.port import NodeName
-from nemesis.late_messages import drawn_late_fetch
 from nemesis.messages import MESSAGES
 from nemesis.mix_spec import MixSpec
-from nemesis.relays import drawn_relay
+from nemesis.schedules.late_messages import LATE_FETCH
+from nemesis.schedules.relays import RELAY
+from nemesis.schedules.schedule import unfolded
+from nemesis.schedules.scope import Scope
+from nemesis.schedules.windows import window
 from nemesis.targets import ByRole
 from nemesis.verbs.move_leader import MoveLeader
 from nemesis.verbs.registry import STRIKES, is_fault, verb_of
 from nemesis.verbs.rule import Lay
 from nemesis.verbs.step import OnNodes, Play
 from nemesis.window_kinds import CHANGES_CONTROLLER, asked_messages, asked_strikes, asked_windows
-from nemesis.windows import drawn_window
 
 ONE = tuple(map(NodeName, ("controller-1", "broker-1", "broker-2", "broker-3")))
 THREE = (*map(NodeName, ("controller-2", "controller-3")), *ONE)
-REPLICAS = (1, 2, 3)
 QUORUM = ("Vote", "BeginQuorumEpoch", "EndQuorumEpoch")
 
 
-def window(draw: random.Random) -> Play:
+WINDOWS = {message: window(message) for message in MESSAGES}
+
+
+def around(draw: random.Random) -> Scope:
+    return Scope.around(draw, key="t-0", replicas=(1, 2, 3), nodes=THREE)
+
+
+def of_a_window(draw: random.Random) -> Play:
     message = draw.choice(list(MESSAGES))
-    return drawn_window(draw, key="t-0", replicas=REPLICAS, nodes=THREE, message=message)
+    return unfolded(WINDOWS[message], around(draw))
 
 
-def relay(draw: random.Random) -> Play:
-    return drawn_relay(draw, key="t-0", replicas=REPLICAS)
+def of_a_relay(draw: random.Random) -> Play:
+    return unfolded(RELAY, around(draw))
 
 
-def late_fetch(draw: random.Random) -> Play:
-    return drawn_late_fetch(draw, key="t-0", replicas=REPLICAS)
+def of_a_late_fetch(draw: random.Random) -> Play:
+    return unfolded(LATE_FETCH, around(draw))
 
 
 def strikes_of(play: Play) -> Iterable[str]:
@@ -49,9 +57,9 @@ def strikes_of(play: Play) -> Iterable[str]:
 @pytest.mark.parametrize(
     ("draws", "faults", "rule"),
     [
-        (window, ("window", "cut_power"), "window"),
-        (relay, ("relay",), ""),
-        (late_fetch, ("late_fetch",), "late"),
+        (of_a_window, ("window", "cut_power"), "window"),
+        (of_a_relay, ("relay",), ""),
+        (of_a_late_fetch, ("late_fetch",), "late"),
     ],
 )
 def test_all_that_plays_draw_is_asked_for_and_nothing_else(

@@ -83,6 +83,9 @@ def test_a_mix_is_shown_with_what_its_seed_draws(capsys: pytest.CaptureFixture[s
     one, again = (shown(capsys, *arguments, "--seed", "7") for _ in range(2))
     other = shown(capsys, *arguments, "--seed", "8")
     assert one["drawn"] == again["drawn"] != other["drawn"]
+    assert one["schedule"] == other["schedule"]
+    assert "    1 of 2, kill:\n" in one["schedule"]
+    assert "      kill target\n" in one["schedule"]
     words = {word for step in one["drawn"]["steps"] for word in step} - {"at"}
     assert words <= {"kill", "start", "pause", "resume"}
     assert float(one["drawn"]["steps"][-1]["at"].removesuffix("s")) < 30

@@ -1,11 +1,17 @@
 """What `fencepost simulate` says of a series."""
 
+import json
+
 import pytest
 
 from clusters.reference.oracle.finding import Finding
+from harness.cli.main import main
 from harness.cli.simulating import _say_tally, _tally_json
+from harness.scenario.trial_spec import Storm
+from harness.trials.plan import drawn_plan
 from harness.trials.series import TrialTally
 from harness.trials.trial import TrialResult
+from harness.trials.zk_plan import drawn_zk_plan
 
 WHY = "t-0: every member of its ISR [1] had lost its disk"
 
@@ -46,3 +52,19 @@ def test_the_trials_that_are_no_evidence_are_named_with_the_reason(
         "storm": "windows",
         "reasons": [WHY, WHY.replace("t-0", "t-1")],
     }
+
+
+@pytest.mark.parametrize("system", ["kafka", "reference-zookeeper"])
+def test_a_dry_run_prints_each_schedule_that_the_seeds_have(
+    capsys: pytest.CaptureFixture[str], system: str
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["simulate", "storm", "--seeds", "60", "--system", system, "--dry-run", "--json"])
+    assert ended.value.code == 0
+    shown = json.loads(capsys.readouterr().out)
+    plans = [(drawn_plan if system == "kafka" else drawn_zk_plan)(seed) for seed in range(1, 61)]
+    storms = {str(plan.storm) for plan in plans} - {str(Storm.QUORUM)}
+    assert storms <= {one["schedule"] for one in shown}
+    laggards = [one["seeds"] for one in shown if one["schedule"] == "laggards"]
+    assert sum(laggards) == sum(plan.laggards for plan in plans)
+    assert all(one["printed"] for one in shown)

@@ -9,6 +9,7 @@ import yaml
 from sealed_runs import sealed_table
 
 from checkers.check import check_run
+from checkers.metadata.write_numbers import skipped_write
 from checkers.runner.tasks import InProcessTasks
 from checkers.verdict import Validity, Verdict
 from clusters.reference.nodes.rules import Rules
@@ -24,6 +25,7 @@ from harness.trials.store import StoredTrial, store_trial
 from harness.trials.trial import TrialResult, run_trial
 from history.failure import UsageError
 from history.manifest import RunState, read_manifest
+from workloads.generators.topic_lives import MetadataF
 
 pytestmark = pytest.mark.slow
 
@@ -61,6 +63,18 @@ def test_a_recorded_trial_is_the_same_world(storm: Storm, seed: int, tmp_path: P
     assert plan.storm is storm
     recorded, alone = stored(plan, tmp_path / "run").result, run_trial(plan, Rules(), digest=True)
     assert replace(recorded, cpu_s=0.0) == replace(alone, cpu_s=0.0)
+
+
+def test_a_lost_row_of_its_changes_is_missed(tmp_path: Path) -> None:
+    trial = stored(plan_of(load_scenario(find_scenario("cut-off"), []), seed=5), tmp_path / "run")
+    writes, growths = (
+        sealed_table(trial.run, name) for name in ("metadata_writes", "partition_writes")
+    )
+    altered = [row for row, f in enumerate(writes["f"].to_pylist()) if f == MetadataF.ALTER]
+    assert skipped_write(writes, growths) == ""
+    without_one = [row for row in range(len(writes)) if row != altered[0]]
+    assert skipped_write(writes.take(without_one), growths)
+    assert "partition_writes" in read_manifest(trial.run.manifest_path).recorded
 
 
 def test_what_is_found_is_the_same_and_the_schedule_goes_on(tmp_path: Path) -> None:

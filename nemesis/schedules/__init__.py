@@ -1,0 +1,1 @@
+"""Fault schedules as values: a small algebra, and the schedules that are written in it."""

@@ -1,0 +1,32 @@
+"""Partitions as a mix draws them: by the proxy, or by rules in the nodes' own networks."""
+
+from clusters.port import NodeName
+from nemesis.schedules.deeds import Heal
+from nemesis.schedules.partitions import nodes_lost, partition
+from nemesis.schedules.schedule import lasting
+from nemesis.targets import Scene
+from nemesis.verbs.episode import Episode, on_cluster
+from nemesis.verbs.partition import Means, Partition
+from nemesis.verbs.prerequisite import Prerequisite
+from nemesis.verbs.step import Step
+
+
+def _lost(step: Step, scene: Scene) -> tuple[NodeName, ...]:
+    assert isinstance(step, Partition)
+    return nodes_lost(step, scene)
+
+
+def _episode(kind: str, by: Means | None, prerequisite: Prerequisite) -> Episode:
+    return on_cluster(
+        kind,
+        lasting(partition(by=by), healed=Heal()),
+        prerequisite=prerequisite,
+        between_nodes=True,
+        lost=_lost,
+    )
+
+
+EPISODES = (
+    _episode("partition", None, Prerequisite.PROXY),
+    _episode("packets", Means.PACKETS, Prerequisite.NETWORKS),
+)
