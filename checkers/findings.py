@@ -17,7 +17,7 @@ An anomaly follows from another one, which stands nearer to the cause, if
   not newer than the election that did without them.
 
 Anything else is a finding of its own, as is what follows from a finding that is known by name and
-is not known itself: what is known explains nothing (`checkers.consequences`). Nothing here changes
+is not known itself: what is known explains nothing (`checkers.explained`). Nothing here changes
 an answer. What is not spelled out (`checkers.anomaly.PROOFS_MAX`) is not counted.
 
 Decision 62 has the reasons.

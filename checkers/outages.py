@@ -1,7 +1,7 @@
 """An outage: a broker that an anomaly put out, from when to when. Its proof carries it as facts.
 
 What a run could not do because of it is no doubt of its own: it follows from the anomaly
-(`checkers.consequences`). So a check that sees an anomaly take a broker out says which broker, and
+(`checkers.explained`). So a check that sees an anomaly take a broker out says which broker, and
 until when, in facts of these names.
 """
 

@@ -86,7 +86,7 @@ class CheckResult:
     seconds: float = 0.0
     """The seconds of one core."""
     follows_from: str = ""
-    """The check whose anomaly explains why this one is unknown (`checkers.consequences`): it is
+    """The check whose anomaly explains why this one is unknown (`checkers.explained`): it is
     told beneath that one, and remains unknown. Empty: it is a doubt of its own."""
     examples: "tuple[Anomaly, ...]" = ()
     """The first few anomalies, those that are never allowed first."""

@@ -1,5 +1,6 @@
 """The manifest of a run: as it is before anything has happened, and what is noted on the way."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -76,6 +77,15 @@ def note(run: RunDirectory, **changes: object) -> None:
     """Change these fields of the run's manifest."""
     manifest = read_manifest(run.manifest_path)
     write_manifest(run.manifest_path, replace(manifest, **changes))  # type: ignore[arg-type]  # by name
+
+
+def note_damages(run: RunDirectory, damages: Sequence[str]) -> None:
+    """Note what of the disks could not be read: a shortfall, since checks did not see it."""
+    if damages:
+        more = f" and {len(damages) - 1} more" if len(damages) > 1 else ""
+        words = f"not all that lies on the disks could be read: {damages[0]}{more}"
+        shortfalls = read_manifest(run.manifest_path).shortfalls
+        note(run, damages=tuple(damages), shortfalls=(*shortfalls, words))
 
 
 def note_ids(run: RunDirectory, cluster: object) -> None:

@@ -23,6 +23,7 @@ from native.rewriting import rewritten
 _PACKAGES: Final = ("clusters", "harness", "history", "nemesis", "workloads")
 """The packages that mypy reads, since modules to be compiled import them."""
 _COMPILED: Final = (
+    "clusters/data_tree/*.py",
     "clusters/node_port/*.py",
     "clusters/reference/specs.py",
     "clusters/reference/nodes/*.py",
@@ -57,12 +58,10 @@ _PLAIN: Final = (
     "clusters/reference/simulated/administration.py",
     "clusters/reference/simulated/simulated_operator.py",
     "clusters/reference/simulated/deferred.py",
-    "clusters/reference/simulated/kept_log.py",
-    "clusters/reference/simulated/metadata_rows.py",
+    "clusters/reference/simulated/disk_files.py",
     "clusters/reference/simulated/witness.py",
     "clusters/reference_zookeeper/simulated/driver.py",
     "clusters/reference_zookeeper/simulated/log_files.py",
-    "clusters/simulation/zookeeper/transactions.py",
     # It borrows a method of another class, which a native class does not bind.
     "clusters/reference/simulated/driver.py",
     # A Protocol that isinstance asks, and classes that inherit from Python's own.

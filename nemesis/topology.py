@@ -145,33 +145,16 @@ def cut_off(
 def joined_groups(flows: Collection[Flow], nodes: Sequence[NodeName]) -> list[frozenset[NodeName]]:
     """Return the groups whose members all reach each other, be it over others.
 
-    These are the strongly connected components of what is not cut, by Tarjan (1972); one that
-    reaches another comes after it.
+    These are the strongly connected components of what is not cut; one that reaches another comes
+    after it. Of nodes given in one order the groups come in one order.
     """
-    found: list[frozenset[NodeName]] = []
-    number: dict[NodeName, int] = {}
-    low: dict[NodeName, int] = {}
-    path: list[NodeName] = []
+    # An eighth of a second, which only those pay who draw or make a partition.
+    import networkx as nx  # noqa: PLC0415
 
-    def visit(node: NodeName) -> None:
-        number[node] = low[node] = len(number)
-        path.append(node)
-        for other in nodes:
-            if other == node or (node, other) in flows:
-                continue
-            if other not in number:
-                visit(other)
-            if other in path:
-                low[node] = min(low[node], low[other])
-        if low[node] == number[node]:
-            first = path.index(node)
-            found.append(frozenset(path[first:]))
-            del path[first:]
-
-    for node in nodes:
-        if node not in number:
-            visit(node)
-    return found
+    joined: nx.DiGraph[NodeName] = nx.DiGraph()
+    joined.add_nodes_from(nodes)
+    joined.add_edges_from(flow for flow in permutations(nodes, 2) if flow not in flows)
+    return [frozenset(group) for group in nx.strongly_connected_components(joined)]
 
 
 def _rank(group: Collection[NodeName], roles: NodeRoles) -> int:

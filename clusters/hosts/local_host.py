@@ -22,8 +22,8 @@ _FIRST_BYTE: Final = 100
 _SCRIPT_TIMEOUT_S: Final = 120.0
 
 
-def local_link_address(source: int, target: int) -> str:
-    """Return the address of the link from one party to another, by their numbers."""
+def loopback_address(source: int, target: int) -> str:
+    """Return the loopback address for the link from one party to another, by their numbers."""
     return f"127.{_FIRST_BYTE + source}.{target}.1"
 
 
@@ -122,15 +122,10 @@ class LocalHost:
 
     def link_address(self, source: int, target: int) -> str:
         """Return an address of the loopback that no other link uses."""
-        return local_link_address(source, target)
+        return loopback_address(source, target)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         """Do nothing: the host leaves nothing but processes, which the warden ends."""
-
-
-def loopback_address(source: int, target: int) -> str:
-    """Return the loopback address for the link from one party to another, by their numbers."""
-    return f"127.{_FIRST_BYTE + source}.{target}.1"

@@ -3,6 +3,12 @@
 Every process of a run carries two marks in its environment: the run's id, and the harness's own
 identity. A pid alone would not do, since pids are used again: the identity adds the start time, the
 boot since which that counts, and the pid namespace in which all of it means something.
+
+/proc is read by hand. psutil's start times are dates, which move when a fault sets the machine's
+clock; here they are the kernel's ticks since boot. Its threads have no state; an object for each
+takes 3.4 ms for 61 threads instead of 1.4, in a loop that waits for a pause. In the middle of an
+exec it has no environment. What is left for it, the usage of a process, would be as many lines, and
+its 19 modules would be imported by every refusal.
 """
 
 import contextlib

@@ -37,9 +37,7 @@ from typing import Any, Final, assert_never
 
 import pyarrow as pa
 
-from clusters.kafka_zookeeper.log_runs import LogRun, first_of_epoch, runs_that_count
-from clusters.port import NodeName
-from clusters.protocol.zookeeper_transactions import (
+from clusters.data_tree.transactions import (
     Change,
     CheckVersionTxn,
     CloseSessionTxn,
@@ -51,10 +49,12 @@ from clusters.protocol.zookeeper_transactions import (
     SetDataTxn,
     Transaction,
 )
+from clusters.data_tree.tree import DataTree
+from clusters.kafka_zookeeper.log_runs import LogRun, first_of_epoch, runs_that_count
+from clusters.port import NodeName
 from clusters.witness.witness import Damage, WitnessReport
 from clusters.zookeeper.stored.logs import StoredError, log_files, transactions_in
 from clusters.zookeeper.stored.snapshots import NEVER, newest_tree
-from clusters.zookeeper.stored.tree import StoredTree
 from clusters.zookeeper.view import zxid_text
 from history.cluster_schema import METADATA_LOG
 from history.failure import HarnessError
@@ -150,7 +150,7 @@ def _rows(
         report.damages.append(Damage(node=node, subject=_SUBJECT, what=str(error)))
 
 
-def _snapshot_before(run: LogRun) -> StoredTree | None:
+def _snapshot_before(run: LogRun) -> DataTree | None:
     return newest_tree(run.home, before=NEVER if run.first is None else run.first)
 
 
@@ -189,7 +189,7 @@ class MetadataChanges:
         self._owners: dict[str, int] = {}
         """The session of each ephemeral znode."""
 
-    def begin(self, tree: StoredTree, *, timestamp_ms: int, digest: int) -> Iterator[_Row]:
+    def begin(self, tree: DataTree, *, timestamp_ms: int, digest: int) -> Iterator[_Row]:
         """Yield the rows of a snapshot, from which a log goes on."""
         rows: list[_Row] = []
         for path, znode in sorted(tree.znodes.items()):

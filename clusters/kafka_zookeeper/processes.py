@@ -20,6 +20,7 @@ from typing import Any, Final
 
 from clusters.abilities import LinkEnd
 from clusters.hosts.place import KEPT, Site
+from clusters.identities import Identities, node_with
 from clusters.kafka.api_versions import api_versions_of
 from clusters.kafka.configuration import KafkaNode
 from clusters.kafka.metadata_watch import MetadataWatch
@@ -29,7 +30,6 @@ from clusters.kafka.processes import BrokerProcesses
 from clusters.kafka.software import KafkaFiles
 from clusters.kafka_port import ClusterView, PartitionView, Role, role_of
 from clusters.kafka_zookeeper.configuration import session_timeout_ms
-from clusters.kafka_zookeeper.identities import Identities, node_with
 from clusters.kafka_zookeeper.metadata_log import write_metadata_log
 from clusters.kafka_zookeeper.system import KafkaZooKeeperSpec
 from clusters.kafka_zookeeper.view import KafkaZooKeeperView

@@ -1,6 +1,10 @@
-"""The states that the controller keeps of brokers (Z02)."""
+"""Numbers of the draft "Controller heartbeats": the states of brokers (Z02), and its error."""
 
 from enum import IntEnum
+from typing import Final
+
+INVALID_INCARNATION_ID: Final = 1_000
+"""The code of the error by that name, which Kafka does not have."""
 
 
 class ControlledState(IntEnum):

@@ -2,6 +2,7 @@
 
 The same files from which Kafka generates its serializers. Messages are read with them as the
 release that wrote them does, and a new release, or a build of one's own, needs no upkeep here.
+Messages that no release has are made in the same terms (`message`, `field`).
 
 Format: https://github.com/apache/kafka/blob/trunk/clients/src/main/resources/common/message/README.md
 """
@@ -78,6 +79,52 @@ class Message:
     versions: VersionRange
     flexible: VersionRange
     fields: tuple[Field, ...]
+
+
+ALWAYS: Final = VersionRange(first=0, last=_FOREVER)
+
+
+def since(version: int) -> VersionRange:
+    """Return the versions from this one on."""
+    return VersionRange(first=version, last=_FOREVER)
+
+
+def field(
+    name: str,
+    kind: str,
+    *fields: Field,
+    versions: VersionRange = ALWAYS,
+    tag: int | None = None,
+    nullable: bool = False,
+    default: Any = None,
+) -> Field:
+    """Make a field of a message that no release defines.
+
+    `kind` is "int32", "[]uuid", …, or the name of a struct of `fields`. One with a tag is optional;
+    `default` None is the type's own, "null" means no value.
+    """
+    element = kind.removeprefix("[]")
+    return Field(
+        name=name,
+        type=element,
+        array=element != kind,
+        fields=fields,
+        versions=versions,
+        nullable=versions if nullable else _NO_VERSIONS,
+        tagged=_NO_VERSIONS if tag is None else versions,
+        tag=tag,
+        flexible=None,
+        default=default,
+    )
+
+
+def message(
+    name: str, kind: str, *fields: Field, key: int | None = None, versions: VersionRange = ALWAYS
+) -> Message:
+    """A message in flexible versions alone; `kind` is "metadata", "data" or "request"."""
+    return Message(
+        name=name, kind=kind, type_key=key, versions=versions, flexible=ALWAYS, fields=fields
+    )
 
 
 def parsed_message(text: str) -> Message:

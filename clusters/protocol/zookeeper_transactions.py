@@ -1,143 +1,38 @@
-"""A transaction of ZooKeeper's as values, from the bytes of its log.
+"""A transaction of ZooKeeper's as values, from the bytes of its log and back.
 
 A transaction is a header (session, its number there, zxid, time, type), a body by the type, and
 from 3.6 on the digest that the leader's tree had afterwards (`org.apache.zookeeper.txn`,
 `server.util.SerializeUtils`). A `multi` holds several changes of one zxid, all made or all refused.
 """
 
-import struct
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 from hashlib import sha256
-from typing import Final
+from typing import Any, Final, assert_never
 
+from clusters.data_tree.transactions import (
+    CONTAINER_OWNER,
+    TTL_OWNER,
+    Acl,
+    Change,
+    CheckVersionTxn,
+    CloseSessionTxn,
+    CreateSessionTxn,
+    CreateTxn,
+    DeleteTxn,
+    ErrorTxn,
+    SetAclTxn,
+    SetDataTxn,
+    Transaction,
+)
 from clusters.protocol.jute import JuteError, JuteReader
+from clusters.protocol.zookeeper_records import NAMES, OPERATIONS, head_of, read, written
 
-_HEADER: Final = struct.Struct(">qiqqi")
-_TREE_DIGEST: Final = struct.Struct(">iq")
+_HEADER: Final = head_of("TxnHeader")
+_TREE_DIGEST: Final = head_of("TxnDigest")
 _TREE_DIGEST_VERSION: Final = 2
 _DIGEST_BYTES: Final = 8
-CONTAINER_OWNER: Final = -(1 << 63)
-"""The owner that stands for "a container" (`EphemeralType`)."""
-TTL_OWNER: Final = -(1 << 56)
-"""The owner that stands, with a time to live in its low bits, for "no longer than that"."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Acl:
-    """A permission: its bits, and who has it."""
-
-    permissions: int
-    scheme: str
-    id: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CreateTxn:
-    """A znode is made."""
-
-    path: str
-    data: bytes | None
-    acls: tuple[Acl, ...]
-    ephemeral_owner: int
-    """Its session, 0 for none, or the mark of a container or of a time to live."""
-    parent_cversion: int
-    """The children that were ever made under its parent, this one included."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeleteTxn:
-    """A znode is removed."""
-
-    path: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SetDataTxn:
-    """A znode's data are replaced."""
-
-    path: str
-    data: bytes | None
-    version: int
-    """The version that this makes."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SetAclTxn:
-    """A znode's permissions are replaced."""
-
-    path: str
-    acls: tuple[Acl, ...]
-    version: int
-    """The version of its permissions that this makes."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CheckVersionTxn:
-    """A version, which a multi asked for, is as it expected."""
-
-    path: str
-    version: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CreateSessionTxn:
-    """The session of the transaction begins."""
-
-    timeout_ms: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CloseSessionTxn:
-    """The session of the transaction ends, and its ephemeral znodes with it."""
-
-    paths: tuple[str, ...] | None
-    """Those znodes; None: releases before 3.6 do not say."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ErrorTxn:
-    """Nothing happens."""
-
-    error: int
-    """ZooKeeper's code. Of a multi, the others of a change that was refused have 0 or -2."""
-
-
-Change = (
-    CreateTxn
-    | DeleteTxn
-    | SetDataTxn
-    | SetAclTxn
-    | CheckVersionTxn
-    | CreateSessionTxn
-    | CloseSessionTxn
-    | ErrorTxn
-)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Transaction:
-    """An entry of a log."""
-
-    session: int
-    cxid: int
-    """Its number in the session."""
-    zxid: int
-    time_ms: int
-    """The leader's wall clock, ms since 1970."""
-    changes: tuple[tuple[str, Change], ...]
-    """The changes, each behind its type ("create2", "setData"); a multi has several."""
-    digest: int
-    """Of header and body: equal transactions have equal digests. Of a multi that was refused the
-    header alone counts: a server that applies it before it logs it logs its other parts as errors,
-    too (`DataTree.processTxn` sets their types)."""
-    tree_digest: int | None
-    """The digest that the leader's tree had afterwards; None: not stated."""
-
-    @property
-    def refused(self) -> bool:
-        """True if nothing of it happened: a refusal undoes a whole multi."""
-        return any(isinstance(change, ErrorTxn) for _, change in self.changes)
+_MULTI: Final = OPERATIONS["multi"].type
+_CLOSE_SESSION: Final = OPERATIONS["closeSession"].type
 
 
 def decoded_transaction(data: bytes) -> Transaction:
@@ -147,8 +42,10 @@ def decoded_transaction(data: bytes) -> Transaction:
     session, cxid, zxid, time_ms, kind = _HEADER.unpack_from(data)
     changes: tuple[tuple[str, Change], ...]
     if kind == _MULTI:
-        pairs = jute.vector(lambda: (jute.i32(), jute.buffer() or b""))
-        changes = tuple(_change(kind, JuteReader(body), session) for kind, body in pairs)
+        parts = read(jute, "MultiTxn")["txns"]
+        changes = tuple(
+            _change(part["type"], JuteReader(part["data"] or b""), session) for part in parts
+        )
     elif kind == _CLOSE_SESSION and _without_paths(data[jute.at :]):
         changes = (("closeSession", CloseSessionTxn(paths=None)),)
     else:
@@ -169,23 +66,41 @@ def decoded_transaction(data: bytes) -> Transaction:
     )
 
 
+def encoded_transaction(transaction: Transaction) -> bytes:
+    """Return the entry of a log that has this transaction; several changes are a multi.
+
+    Without a digest of the tree, as before release 3.6.
+    """
+    changes = transaction.changes
+    kind, body = OPERATIONS[changes[0][0]].type, _body(*changes[0])
+    if len(changes) > 1:
+        parts = [{"type": OPERATIONS[one].type, "data": _body(one, it)} for one, it in changes]
+        kind, body = _MULTI, written("MultiTxn", txns=parts)
+    session, cxid, zxid = transaction.session, transaction.cxid, transaction.zxid
+    return _HEADER.pack(session, cxid, zxid, transaction.time_ms, kind) + body
+
+
 def zxid_in(data: bytes) -> int:
     """Return the zxid of a log's entry, the rest of it undecoded; 0 if it is too short for one."""
     return int(_HEADER.unpack_from(data)[2]) if len(data) >= _HEADER.size else 0
 
 
-def read_acls(jute: JuteReader) -> tuple[Acl, ...]:
-    """Read a list of permissions."""
-    return tuple(
-        jute.vector(lambda: Acl(permissions=jute.i32(), scheme=jute.text(), id=jute.text()))
-    )
+def acls_of(listed: Iterable[Mapping[str, Any]]) -> tuple[Acl, ...]:
+    """Return a list of permissions as values."""
+    return tuple(Acl(permissions=one["perms"], **one["id"]) for one in listed)
+
+
+def acl_records(acls: Iterable[Acl]) -> list[dict[str, Any]]:
+    """Return a list of permissions as records."""
+    return [{"perms": one.permissions, "id": {"scheme": one.scheme, "id": one.id}} for one in acls]
 
 
 def _change(kind: int, jute: JuteReader, session: int) -> tuple[str, Change]:
-    if kind not in _BODIES:
+    name = NAMES.get(kind, "")
+    record = OPERATIONS[name].transaction if name else ""
+    if not record or kind == _MULTI:
         raise JuteError(f"ZooKeeper has no transaction of type {kind}")
-    name, read = _BODIES[kind]
-    return name, read(jute, session)
+    return name, _value(record, read(jute, record), session)
 
 
 def _without_paths(body: bytes) -> bool:
@@ -195,78 +110,68 @@ def _without_paths(body: bytes) -> bool:
     return bool(_TREE_DIGEST.unpack(body)[0] == _TREE_DIGEST_VERSION)
 
 
-def _create(jute: JuteReader, session: int) -> Change:
+def _value(record: str, body: Mapping[str, Any], session: int) -> Change:
+    match record:
+        case "CreateTxn":
+            return _creation(body, session if body["ephemeral"] else 0)
+        case "CreateContainerTxn":
+            return _creation(body, CONTAINER_OWNER)
+        case "CreateTTLTxn":
+            return _creation(body, TTL_OWNER | body["ttl"])
+        case "DeleteTxn":
+            return DeleteTxn(path=body["path"])
+        case "SetDataTxn":
+            return SetDataTxn(path=body["path"], data=body["data"], version=body["version"])
+        case "SetACLTxn":
+            acls = acls_of(body["acl"])
+            return SetAclTxn(path=body["path"], acls=acls, version=body["version"])
+        case "CheckVersionTxn":
+            return CheckVersionTxn(path=body["path"], version=body["version"])
+        case "CreateSessionTxn":
+            return CreateSessionTxn(timeout_ms=body["timeOut"])
+        case "CloseSessionTxn":
+            return CloseSessionTxn(paths=tuple(body["paths2Delete"]))
+        case _:
+            return ErrorTxn(error=body["err"])
+
+
+def _creation(body: Mapping[str, Any], owner: int) -> CreateTxn:
     return CreateTxn(
-        path=jute.text(),
-        data=jute.buffer(),
-        acls=read_acls(jute),
-        ephemeral_owner=session if jute.flag() else 0,
-        parent_cversion=jute.i32(),
+        path=body["path"],
+        data=body["data"],
+        acls=acls_of(body["acl"]),
+        ephemeral_owner=owner,
+        parent_cversion=body["parentCVersion"],
     )
 
 
-def _create_container(jute: JuteReader, _session: int) -> Change:
-    return CreateTxn(
-        path=jute.text(),
-        data=jute.buffer(),
-        acls=read_acls(jute),
-        ephemeral_owner=CONTAINER_OWNER,
-        parent_cversion=jute.i32(),
-    )
-
-
-def _create_ttl(jute: JuteReader, _session: int) -> Change:
-    return CreateTxn(
-        path=jute.text(),
-        data=jute.buffer(),
-        acls=read_acls(jute),
-        parent_cversion=jute.i32(),
-        ephemeral_owner=TTL_OWNER | jute.i64(),
-    )
-
-
-def _delete(jute: JuteReader, _session: int) -> Change:
-    return DeleteTxn(path=jute.text())
-
-
-def _set_data(jute: JuteReader, _session: int) -> Change:
-    return SetDataTxn(path=jute.text(), data=jute.buffer(), version=jute.i32())
-
-
-def _set_acl(jute: JuteReader, _session: int) -> Change:
-    return SetAclTxn(path=jute.text(), acls=read_acls(jute), version=jute.i32())
-
-
-def _check(jute: JuteReader, _session: int) -> Change:
-    return CheckVersionTxn(path=jute.text(), version=jute.i32())
-
-
-def _open_session(jute: JuteReader, _session: int) -> Change:
-    return CreateSessionTxn(timeout_ms=jute.i32())
-
-
-def _close_session(jute: JuteReader, _session: int) -> Change:
-    return CloseSessionTxn(paths=tuple(jute.vector(jute.text)))
-
-
-def _refusal(jute: JuteReader, _session: int) -> Change:
-    return ErrorTxn(error=jute.i32())
-
-
-_MULTI: Final = 14
-_CLOSE_SESSION: Final = -11
-_BODIES: Final[Mapping[int, tuple[str, Callable[[JuteReader, int], Change]]]] = {
-    -1: ("error", _refusal),
-    1: ("create", _create),
-    2: ("delete", _delete),
-    5: ("setData", _set_data),
-    7: ("setACL", _set_acl),
-    13: ("check", _check),
-    15: ("create2", _create),
-    16: ("reconfig", _set_data),
-    19: ("createContainer", _create_container),
-    20: ("deleteContainer", _delete),
-    21: ("createTTL", _create_ttl),
-    -10: ("createSession", _open_session),
-    _CLOSE_SESSION: ("closeSession", _close_session),
-}
+def _body(name: str, change: Change) -> bytes:
+    record = OPERATIONS[name].transaction
+    match change:
+        case CreateTxn():
+            owner = change.ephemeral_owner
+            own: dict[str, dict[str, Any]] = {
+                "CreateTxn": {"ephemeral": owner != 0},
+                "CreateContainerTxn": {},
+                "CreateTTLTxn": {"ttl": owner - TTL_OWNER},
+            }
+            acl, count = acl_records(change.acls), change.parent_cversion
+            made = {"path": change.path, "data": change.data, "acl": acl, "parentCVersion": count}
+            return written(record, **made, **own[record])
+        case DeleteTxn():
+            return written(record, path=change.path)
+        case SetDataTxn():
+            return written(record, path=change.path, data=change.data, version=change.version)
+        case SetAclTxn():
+            acl = acl_records(change.acls)
+            return written(record, path=change.path, acl=acl, version=change.version)
+        case CheckVersionTxn():
+            return written(record, path=change.path, version=change.version)
+        case CreateSessionTxn():
+            return written(record, timeOut=change.timeout_ms)
+        case CloseSessionTxn():
+            return b"" if change.paths is None else written(record, paths2Delete=change.paths)
+        case ErrorTxn():
+            return written(record, err=change.error)
+        case _:
+            assert_never(change)

@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
+from clusters.protocol.broker_states import BrokerState
 from clusters.reference.nodes.life_cycle_transitions import TRANSITIONS as OF_BROKERS
 from clusters.reference.nodes.quorum.transitions import TRANSITIONS as OF_VOTERS
 from clusters.reference.nodes.quorum.transitions import VoterState
 from clusters.reference.nodes.rules import RULES, ProtocolRule
-from clusters.reference.nodes.states import BrokerState
 from clusters.reference.zk.life_cycle_transitions import TRANSITIONS as OF_ZK_BROKERS
 from clusters.reference.zk.rules import ZK_RULES
 from history.failure import UsageError

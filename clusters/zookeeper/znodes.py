@@ -17,6 +17,7 @@ from typing import Final
 from clusters.port import NodeName
 from clusters.protocol.jute import JuteReader
 from clusters.protocol.talking import Address
+from clusters.protocol.zookeeper_records import OPERATIONS, read, written
 from history.failure import HarnessError
 
 _TIMEOUT_S: Final = 2.0
@@ -24,13 +25,7 @@ _SESSION_MS: Final = 10_000
 _FRAME_BYTES_MAX: Final = 1 << 22
 
 _LENGTH: Final = struct.Struct(">i")
-_CONNECT: Final = struct.Struct(">iqiqi")
-"""Version, last zxid seen, timeout, session, length of the password."""
-_REQUEST: Final = struct.Struct(">ii")
 _PASSWORD_BYTES: Final = 16
-_GET_DATA, _GET_CHILDREN, _SYNC = 4, 8, 9
-_BEFORE_VERSION: Final = 3 * 8
-"""Of a Stat, between czxid and version: mzxid, ctime and mtime."""
 _NO_NODE: Final = -101
 
 Servers = Callable[[], Mapping[NodeName, Address]]
@@ -48,18 +43,18 @@ class ZnodeRead:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Read:
-    type: int
+    operation: str
     path: str
 
 
 def data_of(path: str) -> _Read:
     """Ask for the data of a znode."""
-    return _Read(type=_GET_DATA, path=path)
+    return _Read(operation="getData", path=path)
 
 
 def children_of(path: str) -> _Read:
     """Ask for the names of its children."""
-    return _Read(type=_GET_CHILDREN, path=path)
+    return _Read(operation="getChildren", path=path)
 
 
 class ZnodeReader:
@@ -112,7 +107,7 @@ class ZnodeReader:
         self, server: NodeName, address: Address, asked: Sequence[_Read], *, deadline: float
     ) -> list[ZnodeRead | None]:
         connection = self._connected(server, address, deadline)
-        requests = [_Read(type=_SYNC, path="/"), *asked]
+        requests = [_Read(operation="sync", path="/"), *asked]
         connection.sendall(b"".join(_frame(xid, one) for xid, one in enumerate(requests, 1)))
         answers = [
             _answer(self._received(deadline), xid, one) for xid, one in enumerate(requests, 1)
@@ -130,14 +125,21 @@ class ZnodeReader:
         self._connection = socket.create_connection(address, timeout=within_s)
         self._connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         session, password = self._session
-        greeting = _CONNECT.pack(0, 0, _SESSION_MS, session, len(password)) + password + b"\0"
+        greeting = written(
+            "ConnectRequest",
+            protocolVersion=0,
+            lastZxidSeen=0,
+            timeOut=_SESSION_MS,
+            sessionId=session,
+            passwd=password,
+            readOnly=False,
+        )
         self._connection.sendall(_LENGTH.pack(len(greeting)) + greeting)
-        answer = self._received(time.monotonic() + within_s)
-        answer.i32()  # the version of the protocol
-        if answer.i32() <= 0:  # the timeout that was granted
+        answer = read(self._received(time.monotonic() + within_s), "ConnectResponse")
+        if answer["timeOut"] <= 0:
             self._session = (0, bytes(_PASSWORD_BYTES))
             raise ConnectionError("the session has expired")
-        self._session = (answer.i64(), answer.buffer() or b"")
+        self._session = (answer["sessionId"], answer["passwd"] or b"")
         return self._connection
 
     def _leave(self) -> None:
@@ -164,27 +166,29 @@ class ZnodeReader:
 
 
 def _frame(xid: int, one: _Read) -> bytes:
-    path = one.path.encode()
-    body = _REQUEST.pack(xid, one.type) + _LENGTH.pack(len(path)) + path
-    body += b"" if one.type == _SYNC else b"\0"  # no watch
+    operation = OPERATIONS[one.operation]
+    watches = {} if one.operation == "sync" else {"watch": False}
+    head = written("RequestHeader", xid=xid, type=operation.type)
+    body = head + written(operation.request, path=one.path, **watches)
     return _LENGTH.pack(len(body)) + body
 
 
 def _answer(answer: JuteReader, xid: int, one: _Read) -> ZnodeRead | None:
-    answered, _, error = answer.i32(), answer.i64(), answer.i32()
-    if answered != xid:
-        raise ValueError(f"expected the answer to request {xid}, found that to {answered}")
-    if error == _NO_NODE:
+    head = read(answer, "ReplyHeader")
+    if head["xid"] != xid:
+        raise ValueError(f"expected the answer to request {xid}, found that to {head['xid']}")
+    if head["err"] == _NO_NODE:
         return None
-    if error:
-        raise ValueError(f"{one.path}: error {error}")
-    if one.type == _GET_CHILDREN:
-        return ZnodeRead(children=tuple(answer.vector(answer.text)))
-    if one.type == _GET_DATA:
-        data, czxid = answer.buffer() or b"", answer.i64()
-        answer.skip(_BEFORE_VERSION)
-        return ZnodeRead(data=data, czxid=czxid, version=answer.i32())
-    return ZnodeRead()
+    if head["err"]:
+        raise ValueError(f"{one.path}: error {head['err']}")
+    record = OPERATIONS[one.operation].response
+    if not record:
+        return ZnodeRead()
+    found = read(answer, record)
+    if "stat" not in found:
+        return ZnodeRead(children=tuple(found["children"]))
+    stat = found["stat"]
+    return ZnodeRead(data=found["data"] or b"", czxid=stat["czxid"], version=stat["version"])
 
 
 def _left_s(deadline: float) -> float:

@@ -13,8 +13,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from harness.cli.running import run_once
 from harness.cli.series_end import end_series, summed_outcome
+from harness.cli.single_run import run_once
 from harness.cli.sum_table import run_line, time_left
 from harness.cli.tables import console
 from harness.cli.verdicts import outcome_json

@@ -41,7 +41,7 @@ _SLACK_S = 60.0
 
 
 if TYPE_CHECKING:
-    from harness.run.outcome import RunOutcome
+    pass
 
 
 def run(
@@ -197,6 +197,8 @@ def _run_all(
         with terminal_progress() as progress:
             (one,) = options(progress)
             progress.say(f"{scenario.title} (repeat: {one.command})")
+            from harness.cli.single_run import run_once
+
             outcome = run_once(scenario, one, progress, progress.say)
         from harness.cli.verdicts import say_verdict
 
@@ -209,35 +211,6 @@ def _run_all(
     if as_json:
         emit_json([outcome_json(outcome) for outcome in outcomes])
     return exit_code_of(outcomes)
-
-
-def run_once(
-    scenario: Scenario, options: RunOptions, progress: Progress, say: Callable[[str], None]
-) -> "RunOutcome":
-    """Plan the scenario, refuse what cannot be, and run it.
-
-    `say` takes what is said before anything starts.
-    """
-    from harness.run.plan import planned
-
-    plan = planned(scenario, options, say)
-    _refuse_at_once(scenario, options)
-    from harness.run.run import run_planned
-
-    return run_planned(plan, progress)
-
-
-def _refuse_at_once(scenario: Scenario, options: RunOptions) -> None:
-    """Raise UsageError or HarnessError for want of what every run takes.
-
-    The run asks again; but what it imports takes seconds.
-    """
-    from clusters.provision.java import find_java
-    from harness.run.lock import alone
-
-    find_java()
-    with alone(scenario, options):
-        pass
 
 
 def replayed(run: RunDirectory, *, kafka: str | None) -> Scenario:

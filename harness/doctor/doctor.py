@@ -19,7 +19,7 @@ from clusters.hosts.disks.image import why_no_disks
 from clusters.hosts.docker.daemon import connected
 from clusters.hosts.docker.image import BASE, base_archive, missing_to_make_base
 from clusters.hosts.ledger import left_ledgers
-from clusters.hosts.local_host import local_link_address
+from clusters.hosts.local_host import loopback_address
 from clusters.hosts.namespaces import why_no_namespaces
 from clusters.hosts.packets import why_no_rules
 from clusters.hosts.power.follower import power_trial
@@ -174,7 +174,7 @@ def _simulator() -> DoctorFinding:
 
 def _link_addresses() -> DoctorFinding:
     """Check that links can have addresses: Linux has all of 127.0.0.0/8, a sandbox may not."""
-    address = local_link_address(0, 1)
+    address = loopback_address(0, 1)
     faults = _faults_with(Prerequisite.PROXY)
     try:
         with socket.socket() as listener:

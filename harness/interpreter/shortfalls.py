@@ -1,7 +1,7 @@
 """The shortfalls of a run, in words; of a cluster that was not whole in time, what it lacked, too.
 
 What it lacked is data, so that the checks can tell a doubt of its own from the consequence of an
-anomaly that they prove (`checkers.consequences`).
+anomaly that they prove (`checkers.explained`).
 """
 
 from clusters.kafka_port import BrokersView

@@ -24,8 +24,8 @@ from nemesis.steps import Choose, Repeat, places
 from nemesis.verbs.registry import EPISODES, verb_of
 from nemesis.verbs.step import Step
 from nemesis.verbs.verb import Capabilities
-from nemesis.wire.carried import NO_VERSIONS, why_not_carried
-from nemesis.wire.rules import Action, LowerVersion, Match
+from nemesis.wire.carried import why_not_carried, why_not_simulated
+from nemesis.wire.rules import Action, Match
 
 _ALONE: Final = "it takes two nodes, and there is one"
 _NO_WIRE: Final = "it takes the proxy on the links: run it without --no-wire"
@@ -69,9 +69,8 @@ class There:
 
     def why_no_rule(self, action: Action, match: Match) -> str | None:
         """Return the reason why the wire cannot have such a rule; None if it can."""
-        if self.make.in_virtual_time and isinstance(action, LowerVersion):
-            return NO_VERSIONS
-        return why_not_carried(action, match, self.protocols)
+        unfit = why_not_simulated(action, match) if self.make.in_virtual_time else None
+        return unfit or why_not_carried(action, match, self.protocols)
 
     @property
     def why_no_packets(self) -> str | None:

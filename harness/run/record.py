@@ -3,7 +3,7 @@
 The part in between is in `recording`.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from clusters.link_protocol import LinkProtocol
 from clusters.port import Cluster, Disks
 from clusters.system import Prepared, Recorded
 from clusters.systems import system_of
-from harness.manifest import note, note_ids
+from harness.manifest import note, note_damages, note_ids
 from harness.prepare.hosts import Needs, host_of
 from harness.prepare.wiring import links_of, wired_route
 from harness.progress import Progress
@@ -237,18 +237,9 @@ def _testify(
     if isinstance(cluster, ChangesReleases):
         note(run, changes=cluster.changes())
     report = cluster.testify(run.raw, topics=[topic.name for topic in scenario.topics])
-    shortfalls = read_manifest(run.manifest_path).shortfalls
     note_ids(run, cluster)
-    note(run, damages=report.damaged, shortfalls=(*shortfalls, *unread(report.damaged)))
+    note_damages(run, report.damaged)
     progress.say(report.summary)
-
-
-def unread(damages: Sequence[str]) -> tuple[str, ...]:
-    """Return a sentence that checks did not see the disks whole, if anything was unreadable."""
-    if not damages:
-        return ()
-    more = f" and {len(damages) - 1} more" if len(damages) > 1 else ""
-    return (f"not all that lies on the disks could be read: {damages[0]}{more}",)
 
 
 @contextmanager

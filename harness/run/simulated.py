@@ -11,7 +11,7 @@ from typing import Any, Final
 from clusters.port import CLIENTS
 from clusters.reference.simulated.append_times import AppendTimes
 from clusters.reference.simulated.cluster import CLIENTS_FROM, HARNESS_FROM, SimulatedCluster
-from harness.manifest import note, note_ids
+from harness.manifest import note, note_damages, note_ids
 from harness.progress import Progress
 from harness.run.clients import Together, tables_of, together
 from harness.run.recording import Recording
@@ -58,11 +58,11 @@ def record_simulated(
     Raise HarnessError if the recording cannot be trusted.
     """
     topics = [topic.name for topic in scenario.topics]
-    for ignored in cluster.ignored_settings:
+    for ignored in cluster.kit.ignored_settings:
         progress.say(f"{ignored} means nothing to a simulated node")
     times = AppendTimes(ORIGIN_UTC_NS)
     cluster.world.watch(Overheard(stamps(times)))
-    cluster.keep_metadata(run.raw, times=times)
+    cluster.kit.keep_metadata(cluster.disks, run.raw, times=times)
     with ExitStack() as stack:
         stack.enter_context(few_collections())
         tape = BufferedTape(run.raw) if options.wire else None
@@ -99,7 +99,7 @@ def record_simulated(
             ),
         ).go()
         cluster.stop()
-    testify(cluster, topics, times, run=run, say=progress.say)
+    note_damages(run, testify(cluster, topics, times, run=run, say=progress.say))
     note_ids(run, cluster)
     note(run, versions=dict(cluster.versions))
 

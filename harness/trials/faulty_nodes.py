@@ -69,7 +69,7 @@ class MisconfiguredNodes:
     def _starts_rightly(self, node: NodeName) -> bool:
         """Return whether to start a broker as it should be, or as one that may run beside it."""
         plan, cluster, draw = self._plan, self._cluster, self._draw
-        own = cluster.configurations[node]
+        own = cluster.kit.configurations[node]
         # On an empty disk any id is as good as another.
         has_id = META_PROPERTIES in cluster.host(node).disk.files
         if plan.other_ids and has_id and draw.random() < _SHARE:
@@ -89,13 +89,13 @@ class MisconfiguredNodes:
                 cluster.configure(node, before)
             return True
         if is_old:
-            self._try(node, replace(own, level_max=max(1, cluster.level - 1)))
+            self._try(node, replace(own, level_max=max(1, cluster.kit.level - 1)))
         return not is_old
 
     def _try(self, node: NodeName, configuration: Configuration) -> None:
         """Start a node with a configuration that it must refuse; it is down afterwards."""
         cluster = self._cluster
-        own = cluster.configurations[node]
+        own = cluster.kit.configurations[node]
         cluster.configure(node, configuration)
         cluster.start_node(node)
         cluster.run(int(self._draw.random() * _OLD_S_MAX * S))

@@ -5,7 +5,7 @@ times. Performed again at them, the play makes the same world (see `trial`).
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any, Final
 
@@ -19,9 +19,8 @@ from clusters.reference.simulated.append_times import AppendTimes
 from clusters.reference.simulated.cluster import SimulatedCluster
 from clusters.reference.simulated.deferred import Item, ReadBook, metadata_items
 from clusters.reference.simulated.notebook import RecordedNotebook
-from clusters.reference_zookeeper.simulated.cluster import SimulatedZkCluster
 from clusters.topic_spec import keys_of
-from harness.manifest import note
+from harness.manifest import note, note_damages
 from harness.trials.metadata_clients import WriteBook
 from harness.trials.plan import TrialPlan
 from harness.virtual.evidence import (
@@ -77,7 +76,7 @@ class TrialRecording:
     def begin(self, cluster: SimulatedCluster) -> None:
         """Begin the recording, when the cluster is built and nothing has happened to it yet."""
         self._cluster = cluster
-        cluster.keep_metadata(self._run.raw, times=self._times)
+        cluster.kit.keep_metadata(cluster.disks, self._run.raw, times=self._times)
         self._time = SimulatedTime(cluster)
         self._notebook = RecordedNotebook(
             self._run.raw,
@@ -85,9 +84,8 @@ class TrialRecording:
             node_of=self._node_at,
             record_ns=0,  # leases are short here, and so is the trial
         )
-        self._servers: AbstractContextManager[object] = nullcontext()
-        if isinstance(cluster, SimulatedZkCluster):
-            self._servers = cluster.servers_recorded(self._run.raw)
+        self._beside = ExitStack()
+        self._beside.enter_context(cluster.kit.sight.recorded(self._run.raw))
         self._samples = SampleJournal(self._run.raw, self._time)
         self.faults = FaultJournal(self._run.raw, self._time)
         if self._plan.administers:
@@ -176,7 +174,9 @@ class TrialRecording:
         if crash:
             shortfalls.append(f"the simulation failed: {crash}")
         self._close()
-        testify(self._cluster, self._topics, self._times, run=self._run, say=lambda _words: None)
+        damages = testify(
+            self._cluster, self._topics, self._times, run=self._run, say=lambda _words: None
+        )
         has_writes = self.writes is not None and self.writes.count
         # The second says that the first counts: it has no growth that the first would lack.
         written = ("metadata_writes", "partition_writes") if has_writes else ()
@@ -189,6 +189,7 @@ class TrialRecording:
             stuck_isr_limit_s=self._plan.recovery_s,
             versions=dict(self._cluster.versions),
         )
+        note_damages(self._run, damages)
 
     def _read_back(self) -> list[str]:
         if self.workload is None:
@@ -203,7 +204,7 @@ class TrialRecording:
         self.faults.close()
         self._samples.close()
         self._notebook.__exit__()
-        self._servers.__exit__(None, None, None)
+        self._beside.close()
         self._reads.close()
         self.tape.close()
         if self.writes is not None:

@@ -205,7 +205,7 @@ class _Trial:
         for node, drift_ppm in self._plan.drift_ppm.items():
             self._world.drift(self.cluster.host(node), drift_ppm)
         watcher: Watcher = self._ambush if self._plan.storm is Storm.QUORUM else self.oracle
-        for node, configuration in self.cluster.configurations.items():
+        for node, configuration in self.cluster.kit.configurations.items():
             self.cluster.configure(node, _configured(configuration, self._plan))
         if self._diary is not None:
             watcher = Overheard(self._diary.note, watcher)
@@ -296,7 +296,7 @@ class _Trial:
             self.cluster.brokers,
             seed=plan.seed,
             moved=moved,
-            upgrades_to=self.cluster.level + 1 if plan.upgrades else None,
+            upgrades_to=self.cluster.kit.level + 1 if plan.upgrades else None,
             writes=None if recording is None else recording.writes,
         )
         Clients(self.cluster).place("administrator", administrator)

@@ -15,11 +15,11 @@ from clusters.reference.oracle.record_oracle import RecordOracle
 from clusters.reference.oracle.world_view import WorldView, ZkWorldView
 from clusters.reference.oracle.zk_oracle import ZK_DELIVERED, ZK_SENT, ZkOracle
 from clusters.reference.simulated.cluster import CLIENTS_FROM, SimulatedCluster
-from clusters.reference.simulated.quorum_cluster import build as build_quorum
+from clusters.reference.simulated.quorum_kit import build as build_quorum
 from clusters.reference.zk.configuration import ZkConfiguration
 from clusters.reference.zk.rules import ZkRules
-from clusters.reference_zookeeper.simulated.cluster import SimulatedZkCluster
-from clusters.reference_zookeeper.simulated.cluster import build as build_zk
+from clusters.reference_zookeeper.simulated.kit import ZkKit
+from clusters.reference_zookeeper.simulated.kit import build as build_zk
 from clusters.reference_zookeeper.system import ReferenceZooKeeperSpec
 from clusters.simulation.world import Watcher
 
@@ -58,8 +58,8 @@ def build_cluster(
 
 def build_oracle(cluster: SimulatedCluster) -> Judge:
     """Return the oracle over a cluster."""
-    some = next(iter(cluster.configurations.values()))
-    if not isinstance(cluster, SimulatedZkCluster):
+    some = next(iter(cluster.kit.configurations.values()))
+    if not isinstance(cluster.kit, ZkKit):
         return Oracle(
             WorldView(cluster.world.hosts),
             lease_ns=some.lease_timeout_ns,
@@ -83,7 +83,7 @@ def build_oracle(cluster: SimulatedCluster) -> Judge:
 
 def watched_kinds(cluster: SimulatedCluster) -> tuple[Collection[int], Collection[int]]:
     """Return the kinds of messages that the oracle is shown: sent, delivered."""
-    on_zookeeper = isinstance(cluster, SimulatedZkCluster)
+    on_zookeeper = isinstance(cluster.kit, ZkKit)
     return (ZK_SENT, ZK_DELIVERED) if on_zookeeper else (SENT, DELIVERED)
 
 
@@ -93,7 +93,7 @@ def stale_brokers(cluster: SimulatedCluster, judge: Judge) -> frozenset[NodeName
     The data shown of them are old.
     """
     hosts, brokers = cluster.world.hosts, judge.decided.brokers
-    insides = (ZkWorldView if isinstance(cluster, SimulatedZkCluster) else WorldView)(hosts)
+    insides = (ZkWorldView if isinstance(cluster.kit, ZkKit) else WorldView)(hosts)
     return frozenset(
         node
         for node in cluster.nodes

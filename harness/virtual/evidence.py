@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from clusters.evolution import ChangesSettings
 from clusters.node_port.notes import APPENDED_METADATA
 from clusters.processes.node_tables import write_settings
 from clusters.reference.simulated.append_times import AppendTimes
@@ -104,7 +103,7 @@ def recorded_tables(
 ) -> tuple[str, ...]:
     """Return the cluster tables that a recording sets out to fill; `clients`: those of clients."""
     taped = ("wire",) if wired else ()
-    return tuple(dict.fromkeys((*taped, *cluster.tables, *clients)))
+    return tuple(dict.fromkeys((*taped, *cluster.kit.tables, *clients)))
 
 
 def testify(
@@ -114,16 +113,17 @@ def testify(
     *,
     run: RunDirectory,
     say: Callable[[str], None],
-) -> None:
-    """Write what nodes were told and what their disks hold; raise HarnessError if that fails."""
-    told: dict[str, Mapping[str, str]] = {node: cluster.settings(node) for node in cluster.nodes}
-    changes = cluster.setting_changes() if isinstance(cluster, ChangesSettings) else ()
-    write_settings(run.raw, told, changes)
+) -> Sequence[str]:
+    """Write what nodes were told and what their disks hold; return what of these is unreadable.
+
+    Raises HarnessError if a table cannot be written.
+    """
+    kit = cluster.kit
+    told: dict[str, Mapping[str, str]] = {node: kit.settings(node) for node in cluster.nodes}
+    write_settings(run.raw, told, cluster.setting_changes())
     try:
-        metadata_count, record_count = cluster.write_witness(run.raw, topics=topics, times=times)
+        report = kit.write_witness(cluster.disks, run.raw, topics=topics, times=times)
     except OSError as error:
         raise HarnessError(f"cannot write what the disks hold in {run.raw}: {error}") from error
-    say(
-        f"the disks hold {metadata_count:,} metadata records and {record_count:,} records of "
-        "replicas"
-    )
+    say(report.summary)
+    return report.damaged

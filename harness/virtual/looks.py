@@ -4,7 +4,6 @@ from collections.abc import Callable, Collection, Mapping
 from operator import is_not
 from typing import Final
 
-from clusters.kafka_port import Registers
 from clusters.observation import Observation, RuleCounts
 from clusters.port import NodeName, NodeState
 from clusters.reference.simulated.cluster import SimulatedCluster
@@ -94,8 +93,9 @@ class SimulatedLooks:
 
     def registrations(self, broker: NodeName) -> int:
         """Return a number that grows with the registrations granted to this broker."""
-        if isinstance(self._cluster, Registers):
-            return self._cluster.latest_registration(broker)
+        seen = self._cluster.kit.sight.latest_registration(broker)
+        if seen is not None:
+            return seen
         if self._registrations is None:
             return granted_count(self._rules, broker)
         return self._registrations(broker)

@@ -16,6 +16,11 @@ a bound, so that no file can exhaust the stack.
 | #tag form | Tagged |
 | ; comment, #_ form, `,` | nothing |
 
+edn_format 0.8.0, the maintained reader on PyPI, reads a text as one and without its lines, at 6,000
+operations of list-append a second where this reads 24,000. It refuses each tag that is not declared
+to it, and takes without a word a key that a map has twice, 1e400 (as infinity) and 01 (as two
+numbers). kim-edn knows no keywords, sets or tags. (5,000 operations, three runs, two cores.)
+
 Source: https://github.com/edn-format/edn.
 """
 

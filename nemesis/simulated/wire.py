@@ -30,7 +30,7 @@ from nemesis.simulated.frames import (
 )
 from nemesis.simulated.parties import SimulatedParties
 from nemesis.wire.actions import let_go
-from nemesis.wire.carried import NO_VERSIONS
+from nemesis.wire.carried import why_not_simulated
 from nemesis.wire.effects import (
     Broken,
     Effect,
@@ -46,7 +46,7 @@ from nemesis.wire.frame import TopicNames
 from nemesis.wire.matching import refuse_impossible
 from nemesis.wire.pipe import HeldFrame
 from nemesis.wire.rulebook import Judgement, LaidRule, Rulebook
-from nemesis.wire.rules import Direction, Flow, LowerVersion, Match, Rule
+from nemesis.wire.rules import Direction, Flow, Match, Rule
 from nemesis.wire.rules import Link as WireLink
 from nemesis.wire.sessions import Common, Session
 from nemesis.wire.status import Delivery, WireStatus
@@ -101,8 +101,9 @@ class SimulatedWire:
     def add(self, rule: Rule) -> None:
         """Lay a rule, behind those that are laid. Raises UsageError if it can concern nothing."""
         refuse_impossible(rule)
-        if isinstance(rule.action, LowerVersion):
-            raise UsageError(f"rule {rule.name}: {NO_VERSIONS}")
+        unfit = why_not_simulated(rule.action, rule.match)
+        if unfit is not None:
+            raise UsageError(f"rule {rule.name}: {unfit}")
         self._book.add(rule)
         self._network.refresh()
 

@@ -17,8 +17,21 @@ from nemesis.wire.zookeeper.messages import protocol_of
 
 KAFKA_ALONE: Final = Answer | Duplicate | LowerVersion | Reorder
 """Actions that make frames, or send them on other connections."""
-NO_VERSIONS: Final = "a simulated cluster negotiates no versions"
+_NO_VERSIONS: Final = "a simulated cluster negotiates no versions"
+_NO_QUORUM_FRAMES: Final = (
+    "the servers of a simulated ensemble agree without frames, and their clients' have no names: "
+    "cut servers off, pause, kill or wipe them, or run it as processes"
+)
 _UNREAD: Final = "the proxy does not read what its links carry"
+
+
+def why_not_simulated(action: Action, match: Match) -> str | None:
+    """Return why the wire of a simulated cluster cannot have such a rule; None if it can."""
+    if isinstance(action, LowerVersion):
+        return _NO_VERSIONS
+    if match.api is not None and protocol_of(match.api) is not LinkProtocol.KAFKA:
+        return _NO_QUORUM_FRAMES
+    return None
 
 
 def why_not_carried(

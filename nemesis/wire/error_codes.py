@@ -5,7 +5,7 @@ from typing import Final
 from kio.schema.errors import ErrorCode
 
 from clusters.protocol.columns import error_name
-from clusters.reference.nodes.errors import ERROR_NAMES
+from clusters.protocol.controlled_states import INVALID_INCARNATION_ID
 
 
 def error_code(name: str) -> ErrorCode:
@@ -24,4 +24,4 @@ def name_by_code(code: int) -> str:
 
 
 _NAMES: Final[dict[int, str]] = {code.value: error_name(code) for code in ErrorCode}
-_NAMES.update(ERROR_NAMES)
+_NAMES[INVALID_INCARNATION_ID] = "INVALID_INCARNATION_ID"

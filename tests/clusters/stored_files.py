@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from zlib import adler32
 
-from clusters.protocol.zookeeper_transactions import (
+from clusters.data_tree.transactions import (
     CONTAINER_OWNER,
     TTL_OWNER,
     Acl,
@@ -20,7 +20,7 @@ from clusters.protocol.zookeeper_transactions import (
     SetDataTxn,
     Transaction,
 )
-from clusters.zookeeper.stored.tree import StoredTree
+from clusters.data_tree.tree import DataTree
 
 TYPES: Mapping[str, int] = {
     "error": -1,
@@ -107,7 +107,7 @@ def log(transactions: Iterable[Transaction], *, zeros: int = 100) -> bytes:
     return struct.pack(">4siq", b"ZKLG", 2, 0) + framed + bytes(zeros)
 
 
-def snapshot(tree: StoredTree) -> bytes:
+def snapshot(tree: DataTree) -> bytes:
     """Return a snapshot as of 3.9; each list of permissions has the number of its znode."""
     lists = {number: one.acls for number, one in enumerate(tree.znodes.values(), 1)}
     nodes = b"".join(
@@ -145,7 +145,7 @@ def write_log(data: Path, *transactions: Transaction) -> Path:
     return path
 
 
-def write_snapshot(data: Path, tree: StoredTree) -> Path:
+def write_snapshot(data: Path, tree: DataTree) -> Path:
     path = home_of(data) / f"snapshot.{tree.zxid:x}"
     path.write_bytes(snapshot(tree))
     return path

@@ -99,6 +99,12 @@ def test_a_bridge_is_the_only_node_that_reaches_both_halves(seed: int) -> None:
     assert sorted(map(len, joined_groups(flows, others))) == [2, 2]
 
 
+def test_of_groups_alike_the_one_of_the_first_node_stays() -> None:
+    nodes = (B3, B1, B4, B2)
+    flows = cut(Groups(groups=(party(B1, B2), party(B3, B4))), nodes)
+    assert cut_off(flows, nodes) == {B1, B2}
+
+
 @given(st.sets(st.tuples(*[st.sampled_from(LARGE)] * 2)), st.permutations(LARGE))
 def test_nodes_are_in_one_group_if_each_reaches_the_other(
     flows: set[tuple[NodeName, NodeName]], nodes: list[NodeName]

@@ -8,11 +8,12 @@ what a broker is to be in three booleans.
 from dataclasses import replace
 from typing import Final
 
+from clusters.protocol.broker_states import BrokerState
+from clusters.protocol.dialect import HEARTBEAT, HEARTBEAT_WITH_LOWEST, REGISTRATION
 from clusters.protocol.entities import Unreadable
 from clusters.protocol.message_decoder import Fields
 from clusters.protocol.rpcs.brokers import ALLOCATE_PRODUCER_IDS, ALTER_PARTITION
 from clusters.reference.codec.api import ListenerType, Traffic
-from clusters.reference.codec.dialect import HEARTBEAT, HEARTBEAT_WITH_LOWEST, REGISTRATION
 from clusters.reference.codec.identifiers import id_of_text, text_of
 from clusters.reference.codec.tables import between_nodes
 from clusters.reference.nodes.levels import LEVEL_VISIBILITY
@@ -27,7 +28,6 @@ from clusters.reference.nodes.messages.control import (
     BrokerRegistrationRequest,
     BrokerRegistrationResponse,
 )
-from clusters.reference.nodes.states import BrokerState
 
 _LOWEST: Final = 2
 _EPOCHS_FROM: Final = 3

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
+from clusters.protocol import dialect
 from clusters.protocol.entities import (
     Unreadable,
     Values,
@@ -19,7 +20,6 @@ from clusters.protocol.entities import (
     response_type,
 )
 from clusters.protocol.varints import VarintError, read_unsigned
-from clusters.reference.codec import dialect
 from clusters.reference.codec.api import Api, Asked, KnownTopics, ListenerType, RequestTopics
 from clusters.reference.codec.broker_apis import (
     BROKER_APIS,

@@ -6,9 +6,8 @@ Kafka's are tagged from 100 on: others skip it.
 
 from typing import Final
 
-from clusters.protocol.message_definitions import Message
+from clusters.protocol.message_definitions import Message, field, message, since
 from clusters.protocol.metadata_records import Definitions
-from clusters.reference.codec.definitions import field, message, since
 
 MESSAGES: Final[tuple[Message, ...]] = (
     message(

@@ -3,13 +3,14 @@
 A create is asked as create2, whose answer has the znode's Stat; several writes are a multi, and so
 is a lone check, which ZooKeeper has no request for. Each is a frame without its length here.
 
-Source: `zookeeper.jute`, `MultiOperationRecord` and `MultiResponse` of ZooKeeper 3.9.
+The records are those of `clusters.protocol.zookeeper_records`. Source: `MultiOperationRecord` and
+`MultiResponse` of ZooKeeper 3.9.
 """
 
-import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
+from clusters.data_tree.tree import OPEN
 from clusters.node_port.zookeeper import (
     Check,
     Create,
@@ -29,6 +30,8 @@ from clusters.node_port.zookeeper import (
     ZkResponse,
 )
 from clusters.protocol.jute import JuteReader
+from clusters.protocol.zookeeper_records import OPERATIONS, read, written
+from clusters.protocol.zookeeper_transactions import acl_records
 
 WATCHED: Final = -1
 """The xid of a watch that fires."""
@@ -37,28 +40,18 @@ SESSION_PASSWORD: Final = bytes(16)
 """The password of a session which is not opened yet."""
 _WATCHES_SET: Final = -8
 
-_CREATE: Final = 15
-_MULTI: Final = 14
-_PING: Final = 11
-_CLOSE: Final = -11
-_SET_WATCHES: Final = 101
-_ERROR: Final = -1
-_TYPES: Final[dict[type, int]] = {
-    Create: _CREATE,
-    Delete: 2,
-    Exists: 3,
-    GetData: 4,
-    SetData: 5,
-    Sync: 9,
-    GetChildren: 12,
-    Check: 13,
+_NAMES: Final[dict[type, str]] = {
+    Create: "create2",
+    Delete: "delete",
+    Exists: "exists",
+    GetData: "getData",
+    SetData: "setData",
+    Sync: "sync",
+    GetChildren: "getChildren2",
+    Check: "check",
 }
-_HEAD: Final = struct.Struct(">ii")
-_CONNECT: Final = struct.Struct(">iqiq")
-_INT: Final = struct.Struct(">i")
-_LONG: Final = struct.Struct(">q")
-_MULTI_HEAD: Final = struct.Struct(">i?i")
-_MULTI_END: Final = _MULTI_HEAD.pack(-1, True, -1)
+_ERROR: Final = OPERATIONS["error"].type
+_MULTI_END: Final = written("MultiHeader", type=-1, done=True, err=-1)
 _EPHEMERAL: Final = 1
 _SEQUENTIAL: Final = 2
 _NOT_FIRST: Final = frozenset((0, int(ZkError.RUNTIME_INCONSISTENCY)))
@@ -68,21 +61,15 @@ _OF_WATCH: Final = {
     3: WatchType.CHANGED,
     4: WatchType.CHILDREN,
 }
+_ANYONE: Final = acl_records(OPEN)
 
 
-def _buffer(data: bytes) -> bytes:
-    return _INT.pack(len(data)) + data
+def _head(xid: int, operation: str) -> bytes:
+    return written("RequestHeader", xid=xid, type=OPERATIONS[operation].type)
 
 
-def _text(text: str) -> bytes:
-    return _buffer(text.encode())
-
-
-_ANYONE: Final = _INT.pack(1) + _INT.pack(31) + _text("world") + _text("anyone")
-"""The access control list with all permissions for all."""
-
-PING: Final = _HEAD.pack(PINGED, _PING)
-CLOSE: Final = _HEAD.pack(0, _CLOSE)
+PING: Final = _head(PINGED, "ping")
+CLOSE: Final = _head(0, "closeSession")
 
 
 class Opened(NamedTuple):
@@ -105,46 +92,56 @@ class ReplyHead(NamedTuple):
 
 def connect_request(*, session_id: int, password: bytes, timeout_ms: int, last_zxid: int) -> bytes:
     """Open a session (id 0), or go on with one at another server."""
-    return _CONNECT.pack(0, last_zxid, timeout_ms, session_id) + _buffer(password) + b"\x00"
+    return written(
+        "ConnectRequest",
+        protocolVersion=0,
+        lastZxidSeen=last_zxid,
+        timeOut=timeout_ms,
+        sessionId=session_id,
+        passwd=password,
+        readOnly=False,
+    )
 
 
 def opened(frame: bytes) -> Opened:
     """Read the answer to a connect request. Raises JuteError."""
-    reader = JuteReader(frame)
-    reader.i32()  # protocol version
-    return Opened(reader.i32(), reader.i64(), reader.buffer() or b"")
+    found = read(JuteReader(frame), "ConnectResponse")
+    return Opened(found["timeOut"], found["sessionId"], found["passwd"] or b"")
 
 
 def set_watches(
     last_zxid: int, *, data: Iterable[str], exist: Iterable[str], children: Iterable[str]
 ) -> bytes:
     """Set watches again on another connection; what happened since `last_zxid` fires at once."""
-    head = _HEAD.pack(_WATCHES_SET, _SET_WATCHES) + _LONG.pack(last_zxid)
-    return head + b"".join(map(_paths, (data, exist, children)))
+    return _head(_WATCHES_SET, "setWatches") + written(
+        "SetWatches",
+        relativeZxid=last_zxid,
+        dataWatches=tuple(data),
+        existWatches=tuple(exist),
+        childWatches=tuple(children),
+    )
 
 
 def request(xid: int, asked: ZkRequest) -> bytes:
     """Encode one operation, or a multi of several."""
     operations = asked.operations
     if _is_multi(operations):
-        parts = (_MULTI_HEAD.pack(_TYPES[type(one)], False, -1) + _body(one) for one in operations)
-        return _HEAD.pack(xid, _MULTI) + b"".join(parts) + _MULTI_END
-    return _HEAD.pack(xid, _TYPES[type(operations[0])]) + _body(operations[0])
+        return _head(xid, "multi") + b"".join(map(_part, operations)) + _MULTI_END
+    return _head(xid, _NAMES[type(operations[0])]) + _body(operations[0])
 
 
 def reply(frame: bytes) -> ReplyHead:
     """Read the head of what a server says. Raises JuteError."""
     reader = JuteReader(frame)
-    return ReplyHead(reader.i32(), reader.i64(), reader.i32(), reader)
+    head = read(reader, "ReplyHeader")
+    return ReplyHead(head["xid"], head["zxid"], head["err"], reader)
 
 
 def watch_event(found: ReplyHead) -> WatchEvent | None:
     """Read a watch that fired; None: the event is not of a znode. Raises JuteError."""
-    number = found.rest.i32()
-    found.rest.i32()  # state
-    path = found.rest.text()
-    kind = _OF_WATCH.get(number)
-    return None if kind is None else WatchEvent(-1, kind, path)
+    event = read(found.rest, "WatcherEvent")
+    kind = _OF_WATCH.get(event["type"])
+    return None if kind is None else WatchEvent(-1, kind, event["path"])
 
 
 def outcomes(found: ReplyHead, asked: ZkRequest) -> ZkResponse:
@@ -165,56 +162,50 @@ def _is_multi(operations: tuple[Operation, ...]) -> bool:
     return len(operations) > 1 or isinstance(operations[0], Check)
 
 
-def _paths(paths: Iterable[str]) -> bytes:
-    each = [_text(one) for one in paths]
-    return _INT.pack(len(each)) + b"".join(each)
+def _part(one: Operation) -> bytes:
+    kind = OPERATIONS[_NAMES[type(one)]].type
+    return written("MultiHeader", type=kind, done=False, err=-1) + _body(one)
 
 
 def _body(one: Operation) -> bytes:
-    path = _text(one.path)
+    record, path = OPERATIONS[_NAMES[type(one)]].request, one.path
     match one:
         case Create():
             flags = _EPHEMERAL * one.ephemeral + _SEQUENTIAL * one.sequential
-            return path + _buffer(one.data) + _ANYONE + _INT.pack(flags)
+            return written(record, path=path, data=one.data, acl=_ANYONE, flags=flags)
         case SetData():
-            return path + _buffer(one.data) + _INT.pack(one.version)
+            return written(record, path=path, data=one.data, version=one.version)
         case Delete() | Check():
-            return path + _INT.pack(one.version)
+            return written(record, path=path, version=one.version)
         case GetData() | Exists() | GetChildren():
-            return path + bytes([one.watch])
+            return written(record, path=path, watch=one.watch)
         case Sync():
-            return path
+            return written(record, path=path)
 
 
 def _multi_outcome(one: Operation, reader: JuteReader) -> ZkOutcome:
-    kind, _, error = reader.i32(), reader.flag(), reader.i32()
-    if kind == _ERROR:
-        return ZkOutcome(error=reader.i32())
-    return ZkOutcome(error=error) if error else _outcome(one, reader)
+    head = read(reader, "MultiHeader")
+    if head["type"] == _ERROR:
+        return ZkOutcome(error=read(reader, "ErrorResponse")["err"])
+    return ZkOutcome(error=head["err"]) if head["err"] else _outcome(one, reader)
 
 
 def _outcome(one: Operation, reader: JuteReader) -> ZkOutcome:
-    match one:
-        case Create():
-            return ZkOutcome(path=reader.text(), stat=_stat(reader))
-        case SetData() | Exists():
-            return ZkOutcome(stat=_stat(reader))
-        case GetData():
-            return ZkOutcome(data=reader.buffer() or b"", stat=_stat(reader))
-        case GetChildren():
-            names = tuple(sorted(reader.vector(reader.text)))
-            return ZkOutcome(children=names, stat=_stat(reader))
-        case Delete() | Check() | Sync():
-            return ZkOutcome()
+    record = OPERATIONS[_NAMES[type(one)]].response
+    found = read(reader, record) if record else {}
+    return ZkOutcome(
+        path=found.get("path", ""),
+        data=found.get("data") or b"",
+        children=tuple(sorted(found.get("children", ()))),
+        stat=_stat(found["stat"]) if "stat" in found else None,
+    )
 
 
-def _stat(reader: JuteReader) -> Stat:
-    czxid, mzxid = reader.i64(), reader.i64()
-    reader.skip(2 * _LONG.size)  # times
-    version = reader.i32()
-    reader.skip(2 * _INT.size)  # versions of its children and its access control list
-    owner = reader.i64()
-    reader.skip(_INT.size)  # the size of its data
-    children_count = reader.i32()
-    reader.skip(_LONG.size)  # the last change of its children
-    return Stat(czxid, mzxid, version, owner, children_count)
+def _stat(found: Mapping[str, int]) -> Stat:
+    return Stat(
+        found["czxid"],
+        found["mzxid"],
+        found["version"],
+        found["ephemeralOwner"],
+        found["numChildren"],
+    )

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from enum import IntEnum
 from typing import Final
 
+from clusters.protocol.controlled_states import INVALID_INCARNATION_ID as _OF_DRAFT
+
 
 class Error(IntEnum):
     """Kafka's error codes, those of them that this cluster answers."""
@@ -56,7 +58,7 @@ class Error(IntEnum):
     INCONSISTENT_CLUSTER_ID = 104
     INELIGIBLE_REPLICA = 107
     NEW_LEADER_ELECTED = 108
-    INVALID_INCARNATION_ID = 1_000
+    INVALID_INCARNATION_ID = _OF_DRAFT
     """Of the draft "Controller heartbeats"; Kafka does not have it."""
     UNKNOWN_SERVER_ERROR = -1
 

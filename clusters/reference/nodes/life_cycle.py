@@ -9,6 +9,7 @@ from typing import Final, Protocol
 
 from clusters.node_port.effects import NOTE, SEND, Effects
 from clusters.node_port.notes import BROKER_STATE
+from clusters.protocol.broker_states import BrokerState
 from clusters.reference.nodes.configuration import MS
 from clusters.reference.nodes.errors import Error
 from clusters.reference.nodes.heartbeats import Cadence
@@ -21,7 +22,6 @@ from clusters.reference.nodes.messages.control import (
     BrokerRegistrationResponse,
 )
 from clusters.reference.nodes.situation import Situation
-from clusters.reference.nodes.states import BrokerState
 
 _FOR_EVER: Final = 1 << 62
 

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from clusters.node_port.effects import SYNCED, UNREACHABLE, Effects
 from clusters.node_port.storage import METADATA, Contents, PartitionKey, Snapshot
+from clusters.protocol.broker_states import BrokerState
 from clusters.reference.nodes.broker import BrokerNode, Handlers, end
 from clusters.reference.nodes.configuration import Configuration
 from clusters.reference.nodes.formatted import unfit
@@ -32,7 +33,6 @@ from clusters.reference.nodes.serving.producer_ids import ControllerBlocks, Prod
 from clusters.reference.nodes.serving.server import Server
 from clusters.reference.nodes.serving.visibility import Visibility
 from clusters.reference.nodes.situation import Situation
-from clusters.reference.nodes.states import BrokerState
 
 _OF_QUORUM: Final = (quorum.MetadataFetchResponse.kind, quorum.FetchSnapshotResponse.kind)
 _SELF: Final = -1

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from clusters.node_port.storage import PartitionKey
+from clusters.protocol.broker_states import BrokerState
 from clusters.reference.nodes.messages.control import (
     AlterPartitionItem,
     AlterPartitionRequest,
@@ -19,7 +20,6 @@ from clusters.reference.nodes.messages.control import (
     BrokerRegistrationRequest,
     BrokerRegistrationResponse,
 )
-from clusters.reference.nodes.states import BrokerState
 from clusters.reference.oracle.finding import Nodes
 from clusters.reference.oracle.metadata_oracle import DecidedBroker, Led, MetadataOracle, Problem
 

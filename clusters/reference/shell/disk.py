@@ -41,6 +41,7 @@ from clusters.reference.codec.metadata_log import (
     scanned,
     snapshot_in,
 )
+from clusters.reference.shell.kept_log import CHECKPOINT_SUFFIX, Cut, checkpoint_name, keep
 from clusters.reference.shell.log_file import LogFile
 from clusters.reference.shell.small_files import (
     CLEAN_STOP_NAME,
@@ -61,7 +62,6 @@ from history.failure import HarnessError
 
 _METADATA_DIRECTORY: Final = f"{METADATA_TOPIC}-0"
 _PARTITION: Final = re.compile(r"(.+)-(\d+)(\.[\w-]{22}-stray)?")
-_CHECKPOINT_SUFFIX: Final = ".checkpoint"
 _CHECKPOINT: Final = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
 
 
@@ -79,7 +79,8 @@ class DataDirectories:
     `metadata`: the directory of the metadata log, if it is not one of `directories`. `voters`: of
     the quorum that keeps that log; a node without a quorum has no such log, and may start on a disk
     that is not formatted. `kept`: where that log goes on as if it were never cut, in files with
-    Kafka's names; None: nowhere. Raises HarnessError for a file that is not what it should be.
+    Kafka's names; None: nowhere. `now_ms`: the wall clock, ms since 1970. Raises HarnessError for a
+    file that is not what it should be.
     """
 
     def __init__(
@@ -89,11 +90,13 @@ class DataDirectories:
         metadata: Path | None,
         voters: tuple[int, ...],
         kept: Path | None = None,
+        now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
     ) -> None:
         self._directories = directories
         self._metadata = metadata or directories[0]
         self._voters = voters
         self._kept = kept
+        self._now_ms = now_ms
         self._logs: dict[LogName, LogFile] = {}
         self._topics: dict[PartitionKey, str] = {}
         self._found: dict[PartitionKey, tuple[str, Path]] = {}
@@ -136,7 +139,7 @@ class DataDirectories:
         """A batch at the end of a log."""
         if log == METADATA:
             if not batch.time_ms:  # the leader's own: whoever fetches it keeps the time
-                batch.time_ms = time.time_ns() // 1_000_000
+                batch.time_ms = self._now_ms()
             data = encoded_batch(batch)
             self._logs[log].append(data, base_offset=batch.base_offset, epoch=batch.epoch)
         else:
@@ -272,38 +275,26 @@ class DataDirectories:
 
     def _write_snapshot(self, snapshot: Snapshot) -> None:
         """The new one is whole before the old one goes."""
-        path = self._path(SNAPSHOT, f"{snapshot.end_offset:020}-{snapshot.epoch:010}.checkpoint")
-        _replace(path, encoded_snapshot(snapshot, time_ms=time.time_ns() // 1_000_000))
-        for other in path.parent.glob("*.checkpoint"):
+        path = self._path(SNAPSHOT, checkpoint_name(snapshot.end_offset, snapshot.epoch))
+        _replace(path, encoded_snapshot(snapshot, time_ms=self._now_ms()))
+        for other in path.parent.glob(f"*{CHECKPOINT_SUFFIX}"):
             if other != path:
                 other.unlink()
 
     def _keep(self, kept: Path, offset: int) -> None:
-        """Keep the records that go, if the newest snapshot sums them up; else that snapshot.
-
-        Records that it does not sum up were lost, or another log's snapshot replaced them: they may
-        never have been committed. What was kept of them before is superseded.
-        """
+        """Keep the records that go, or the newest snapshot."""
         log = self._logs[METADATA]
-        newest = max(self._path(SNAPSHOT, "").glob("*.checkpoint"))
+        newest = max(self._path(SNAPSHOT, "").glob(f"*{CHECKPOINT_SUFFIX}"))
         end, epoch = (int(part) for part in newest.stem.split("-"))
         data, last = log.below(offset)
         batches = scan_batches(data[last:]).batches
-        is_own = bool(batches) and batches[-1].last_offset + 1 == offset
-        is_own = is_own and (offset < end or batches[-1].leader_epoch == epoch)
-        begin = log.start if is_own else end
-        kept.mkdir(parents=True, exist_ok=True)
-        for file in kept.iterdir():
-            start = int(file.name.split("-")[0].split(".")[0])
-            # A snapshot at the beginning of a piece is what the piece goes on from.
-            if start > begin or (
-                start == begin and not (is_own and file.suffix == _CHECKPOINT_SUFFIX)
-            ):
-                file.unlink()
-        if is_own:
-            (kept / f"{begin:020}.log").write_bytes(data)
-        else:
-            shutil.copyfile(newest, kept / newest.name)
+        cut = Cut(
+            begin=log.start,
+            offset=offset,
+            last=(batches[-1].last_offset + 1, batches[-1].leader_epoch) if batches else None,
+            snapshot=(end, epoch),
+        )
+        keep(kept, cut, records=lambda: data, snapshot=newest.read_bytes)
 
     def _set_aside(self, directory: Path) -> None:
         """A topic may come back under its name before the old one's directory is gone."""

@@ -76,6 +76,7 @@ class LogFile:
         self._positions = [position - begin for position in self._positions[index:]]
         if old != self._path():
             old.unlink(missing_ok=True)
+        self._begin_epochs(offset)
 
     def below(self, offset: int) -> tuple[bytes, int]:
         """Return (the batches that `advance` to this offset drops, where the last one begins)."""
@@ -113,6 +114,17 @@ class LogFile:
         self._positions.append(self._size)
         if not self._epochs or self._epochs[-1][0] != epoch:
             self._epochs.append((epoch, base_offset))
+            self._write_epochs()
+
+    def _begin_epochs(self, offset: int) -> None:
+        """Forget the epochs that end before this offset, where the log begins now."""
+        kept = []
+        if self._bases:
+            current = [one for one in self._epochs if one[1] <= offset][-1:]
+            kept = [(epoch, offset) for epoch, _ in current]
+            kept += [one for one in self._epochs if one[1] > offset]
+        if kept != self._epochs:
+            self._epochs = kept
             self._write_epochs()
 
     def _write_epochs(self) -> None:

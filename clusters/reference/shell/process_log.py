@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from clusters.node_port import notes
-from clusters.reference.nodes.states import BrokerState
+from clusters.protocol.broker_states import BrokerState
 
 _SAID: Final = frozenset(
     (

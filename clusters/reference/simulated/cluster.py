@@ -2,141 +2,90 @@
 
 Nothing happens unless the caller lets the world go on. What a port promises to be so on its return
 (a topic is there) lets it go on until it is; `start_node` and the like take no time. What differs
-between generations is in `quorum_cluster` and `clusters.reference_zookeeper.simulated`.
+between generations is in the `Kit`.
 
 Hosts have the ids of their nodes as numbers: n for `broker-n`, 1000 + n for `controller-n`, 2000 +
 n for `zookeeper-n`. From CLIENTS_FROM on they are the workload's clients, from HARNESS_FROM on the
 harness's own.
 """
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import fields
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from clusters.abilities import LinkEnd
-from clusters.kafka_port import BrokersSpec, ClusterView, refuse_unplaceable
-from clusters.node_port.effects import Node
+from clusters.compiled import is_compiled
+from clusters.kafka_port import BrokersSpec, ClusterView, Role, refuse_unplaceable
 from clusters.node_port.storage import META_PROPERTIES
-from clusters.port import NodeName, NodeRoles, NodeState, SystemView
+from clusters.port import CLIENTS, NodeName, NodeRoles, NodeState, SystemView
 from clusters.reference.nodes.configuration import MS, Configuration, S
-from clusters.reference.nodes.rules import Rules
 from clusters.reference.simulated.administration import Administration
-from clusters.reference.simulated.append_times import AppendTimes
-from clusters.reference.simulated.observing import WatchingNode
+from clusters.reference.simulated.kit import Kit
+from clusters.reference.simulated.notebook import RecordedNotebook
+from clusters.reference.simulated.observing import Observer
 from clusters.reference.simulated.simulated_operator import SimulatedOperator
+from clusters.setting_changes import SettingChange, SettingChanges
+from clusters.simulation.disk import Disk
 from clusters.simulation.host import ProcessState, SimulatedHost
-from clusters.simulation.world import World
 from clusters.topic_spec import TopicSpec
-from history.failure import HarnessError
+from history.failure import HarnessError, UsageError
 
 CLIENTS_FROM: Final = 1 << 20
 HARNESS_FROM: Final = 1 << 21
 _OPERATOR: Final = HARNESS_FROM
 _WATCH: Final = HARNESS_FROM + 1
-START_NS_MAX: Final = 60 * S
-"""The longest that a cluster may take to be up."""
 _STEP_NS: Final = 10 * MS
 _LOOK_NS_MAX: Final = 5 * S
 _STATES: Final = {one: NodeState[one.name] for one in ProcessState}
 
 
-class SimulatedCluster(ABC):
-    """A cluster in a world. It and `watch` are there from the start; nodes start with `start`.
+class SimulatedCluster:
+    """A cluster in the world of its kit, its nodes down: they start with `start`."""
 
-    `level`: of its protocol, at the start.
-    """
-
-    def __init__(
-        self, spec: BrokersSpec, *, world: World, level: int, nodes: Mapping[NodeName, int]
-    ) -> None:
-        """`nodes`: the numbers of their hosts, those that others need first."""
-        self.world = world
-        self.level = level
-        self.node_roles: NodeRoles = spec.node_roles
+    def __init__(self, kit: Kit) -> None:
+        self.kit = kit
+        self.world = kit.world
+        self.node_roles: NodeRoles = kit.spec.node_roles
         """The roles of the nodes."""
-        self._spec = spec
         self._in_force: dict[NodeName, Configuration] = {}
-        self._hosts = {name: self._place(name, number) for name, number in nodes.items()}
-        self._nodes = tuple(nodes)
-        self._names = {number: name for name, number in nodes.items()}
-        self._operator = SimulatedOperator(world, _OPERATOR)
-        self.watch = self._observer()
+        self._setting_changes = SettingChanges()
+        numbers = kit.identities.now
+        self._hosts = {name: self._place(name, number) for name, number in numbers.items()}
+        self._nodes = tuple(numbers)
+        self._names = {number: name for name, number in numbers.items()}
+        self._operator = SimulatedOperator(self.world, _OPERATOR)
+        self.watch = Observer(
+            kit.sight,
+            controllers=self._running(Role.CONTROLLER),
+            brokers=self._running(Role.BROKER),
+        )
         """The watch that looks at the cluster all the time; it starts with the nodes."""
-        self._watching = world.add(_WATCH, "observer", lambda: self.watch, tick_ns=0)
+        self._watching = self.world.add(_WATCH, "observer", lambda: self.watch, tick_ns=0)
         self._administration = Administration(
-            world, self._operator, leader=self._active_controller, view=self.view
+            self.world, self._operator, leader=self._active_controller, view=self.view
         )
 
     @property
-    @abstractmethod
-    def rules(self) -> Rules:
-        """The rules that its nodes keep."""
-
-    @property
-    @abstractmethod
-    def configurations(self) -> Mapping[NodeName, Configuration]:
-        """The settings of each node of our own."""
-
-    @property
-    @abstractmethod
-    def tables(self) -> tuple[str, ...]:
-        """The tables of evidence that a recording of it sets out to fill."""
-
-    @property
-    @abstractmethod
     def versions(self) -> Mapping[str, str]:
         """Return the versions under test, for a manifest; `trace`: the digest of events so far."""
-
-    @property
-    @abstractmethod
-    def ignored_settings(self) -> tuple[str, ...]:
-        """Return the settings of the spec that mean nothing to these nodes."""
-
-    @abstractmethod
-    def settings(self, node: NodeName) -> Mapping[str, str]:
-        """Return what a node was told, by Kafka's names."""
-
-    @abstractmethod
-    def start(self) -> None:
-        """Start every node, and let the world go on until all brokers show each other."""
-
-    @abstractmethod
-    def stop(self) -> None:
-        """Stop every node, those that others need last."""
-
-    @property
-    @abstractmethod
-    def view_ids(self) -> Mapping[NodeName, int]:
-        """Kafka's ids of the nodes that a view shows."""
-
-    @abstractmethod
-    def leader_now(self) -> NodeName | None:
-        """The active controller as it is known at this time, or None."""
-
-    @abstractmethod
-    def links(self) -> tuple[LinkEnd, ...]:
-        """Return the links between nodes, and from clients to nodes."""
-
-    @abstractmethod
-    def recorded(self, raw: Path, *, topics: Collection[str]) -> AbstractContextManager[object]:
-        """Record in `raw`, while entered, what the nodes show."""
-
-    @abstractmethod
-    def keep_metadata(self, raw: Path, *, times: AppendTimes) -> None:
-        """Keep in `raw` what nodes drop of their metadata logs from now on, for the witness."""
-
-    @abstractmethod
-    def write_witness(
-        self, raw: Path, *, topics: Collection[str], times: AppendTimes
-    ) -> tuple[int, int]:
-        """Write what the disks hold as raw tables; how many metadata records, and replicas'."""
+        rules = self.kit.rules
+        found = {
+            "cluster": self.kit.make,
+            self.kit.level_name: str(self.kit.level),
+            "events": str(self.world.event_count),
+            "virtual_s": f"{self.world.now_ns / S:.3f}",
+            "trace": self.world.digest(),
+            "simulator": "compiled" if is_compiled() else "plain Python",
+        }
+        off = [field.name for field in fields(rules) if not getattr(rules, field.name)]
+        return found | ({"rules_off": ", ".join(off)} if off else {})
 
     @property
     def spec(self) -> BrokersSpec:
         """The specification that it was built from."""
-        return self._spec
+        return self.kit.spec
 
     @property
     def nodes(self) -> tuple[NodeName, ...]:
@@ -146,31 +95,73 @@ class SimulatedCluster(ABC):
     @property
     def brokers(self) -> tuple[int, ...]:
         """The ids of the brokers."""
-        return tuple(range(1, self._spec.brokers + 1))
+        return tuple(range(1, self.kit.spec.brokers + 1))
 
     @property
     def bootstrap_servers(self) -> str:
         """The addresses that brokers advertise; no real client finds them there."""
         return ",".join(f"broker-{number}:9092" for number in self.brokers)
 
+    @property
+    def disks(self) -> Mapping[NodeName, Disk]:
+        """The disks of our own nodes."""
+        return {node: self._hosts[node].disk for node in self.kit.configurations}
+
     def host(self, node: NodeName) -> SimulatedHost:
         """The host of a node."""
         return self._hosts[node]
 
-    # The port of every cluster.
+    def start(self) -> None:
+        """Start every node, and let the world go on until all brokers serve and one controls."""
+        for host in self._hosts.values():
+            self.world.start(host)
+        if self._watching.state is ProcessState.DOWN:
+            self.world.start(self._watching)
+        wanted = frozenset(self.brokers)
+        self._until(
+            lambda: self.kit.sight.is_up(self.watch.view, wanted),
+            within_ns=60 * S,
+            otherwise="not all brokers served a minute after the start",
+        )
+
+    def stop(self) -> None:
+        """Stop every node, brokers first; kill those that stand still or take too long."""
+        if self._watching.state is not ProcessState.DOWN:
+            self.world.kill(self._watching)
+        for role in (Role.BROKER, self.kit.others):
+            names = [name for name in self._hosts if name.startswith(role)]
+            for name in names:
+                if self.state(name) is NodeState.PAUSED:
+                    self.kill_node(name)
+                elif self.state(name) is NodeState.RUNNING:
+                    self.world.stop(self._hosts[name])
+            self._let_go(names, within_ns=10 * S)
+
+    @property
+    def view_ids(self) -> Mapping[NodeName, int]:
+        """Kafka's ids of the nodes that a view shows, as they are now."""
+        return self.kit.view_ids
 
     @property
     def node_ids(self) -> Mapping[NodeName, int]:
         """Kafka's ids of all nodes; -1 for one that had several."""
-        return {node: self.broker_id(node) for node in self._nodes}
+        return self.kit.identities.of_whole_run
+
+    @property
+    def last_ids(self) -> Mapping[NodeName, int]:
+        """The present ids of nodes that had several."""
+        return self.kit.identities.last
 
     def broker_id(self, node: NodeName) -> int:
-        """Kafka's id of this node."""
-        return self._hosts[node].number
+        """Kafka's id of this node, as it is now."""
+        return self.kit.identities.now[node]
 
     def node_of(self, broker_id: int) -> NodeName:
-        """The node with this id of Kafka's."""
-        return self._names[broker_id]
+        """The node with this id of Kafka's; raises KeyError if none has it."""
+        node = self.kit.identities.node_of(broker_id)
+        if node is None:
+            raise KeyError(broker_id)
+        return node
 
     def state(self, node: NodeName) -> NodeState:
         """Return the state of its host."""
@@ -183,7 +174,7 @@ class SimulatedCluster(ABC):
 
     def create_topics(self, topics: Sequence[TopicSpec]) -> None:
         """Create topics; return when every unfenced broker shows a leader for each partition."""
-        refuse_unplaceable(topics, brokers=self._spec.brokers)
+        refuse_unplaceable(topics, brokers=self.kit.spec.brokers)
         for topic in topics:
             self._administration.create_topic(topic, via=None, within_s=30.0)
         keys = {key for topic in topics for key in topic.keys}
@@ -208,19 +199,34 @@ class SimulatedCluster(ABC):
     @property
     def shown(self) -> SystemView | None:
         """Return what the last round of looks has shown; None: nothing."""
-        return self.watch.view
+        return self.kit.sight.shown
 
     @property
     def shown_parts(self) -> tuple[object, ...]:
         """Return the parts of that, the same ones as before where nothing has changed."""
-        view = self.watch.view
-        return () if view is None else (view.brokers, view.serving, view.partitions)
+        return self.kit.sight.parts
+
+    def leader_now(self) -> NodeName | None:
+        """The active controller as it is known at this time, or None."""
+        number = self._active_controller()
+        return None if number < 0 else self._names[number]
+
+    def links(self) -> tuple[LinkEnd, ...]:
+        """Return who dials whom: brokers and those that they need, and clients brokers."""
+        others = self.node_roles.among(self._nodes, self.kit.others)
+        brokers = self.node_roles.among(self._nodes, Role.BROKER)
+        between = [(source, target) for target in others for source in self._nodes]
+        between += [(source, target) for target in brokers for source in brokers]
+        outside = [(CLIENTS, target) for target in brokers]
+        return tuple(
+            LinkEnd(source=source, target=target, port=0)
+            for source, target in dict.fromkeys((*between, *outside))
+            if source != target
+        )
 
     def logs(self, node: NodeName) -> tuple[Path, ...]:  # noqa: ARG002  # the port's
         """Return no files: simulated nodes write no logs."""
         return ()
-
-    # Abilities.
 
     def start_node(self, node: NodeName) -> None:
         """Start a node that is down, on the disk that it has."""
@@ -243,10 +249,9 @@ class SimulatedCluster(ABC):
     def cut_power(self, nodes: Sequence[NodeName], *, torn_seed: int | None = None) -> str:
         """End the machines at once: a random part of what was not synced is lost, torn or not."""
         del torn_seed
-        return "; ".join(f"{node}: {self._cut_power(node)}" for node in nodes)
+        return "; ".join(f"{node}: {self._cut_power(self._hosts[node])}" for node in nodes)
 
-    def _cut_power(self, node: NodeName) -> str:
-        host = self._hosts[node]
+    def _cut_power(self, host: SimulatedHost) -> str:
         before = host.disk.batch_count
         if host.state is not ProcessState.DOWN:
             self.world.cut_power(host)
@@ -269,7 +274,8 @@ class SimulatedCluster(ABC):
         self._require_down(node)
         disk = self._hosts[node].disk
         old = disk.files.get(META_PROPERTIES) if keep_directory_id else None
-        disk.format(self._formatted(node, directory_id=0 if old is None else old.directory_id))
+        directory_id = 0 if old is None else old.directory_id
+        disk.format(self.kit.formatted_files(node, directory_id=directory_id))
 
     def snapshot_node(self, node: NodeName, name: str) -> None:
         """Copy the node's disk under `name`, replacing an older copy."""
@@ -308,10 +314,9 @@ class SimulatedCluster(ABC):
 
     def log_end(self, node: NodeName, key: str) -> int | None:
         """The log end offset on the broker's disk; None if it has no replica of the key."""
-        topic, _, partition = key.rpartition("-")
         disk = self._hosts[node].disk
-        for log, name in disk.topics.items():
-            if name == topic and log[1] == int(partition):
+        for log, topic in disk.topics.items():
+            if f"{topic}-{log[1]}" == key:
                 batches = disk.batches(log)
                 return batches[-1].end_offset if batches else 0
         return None
@@ -320,52 +325,46 @@ class SimulatedCluster(ABC):
         """Have a node start with this configuration from its next start on."""
         self._in_force[node] = configuration
 
+    def change_settings(self, node: NodeName, settings: Mapping[str, str]) -> str:
+        """Have a node run with these properties from its next start on; evidence in words."""
+        if node not in self.kit.configurations:
+            raise HarnessError(f"{node} has no properties of Kafka's")
+        given = {**self._setting_changes.over({}, node), **settings}
+        try:
+            self.configure(node, self.kit.configured(node, given))
+        except UsageError as error:
+            raise HarnessError(str(error)) from None
+        return self._setting_changes.note(self.world.now_ns, node, settings)
+
+    def setting_changes(self) -> Sequence[SettingChange]:
+        """Return the changes so far, in order."""
+        return self._setting_changes.made
+
+    def recorded(self, raw: Path, *, topics: Collection[str]) -> AbstractContextManager[object]:
+        """Record in `raw`, while entered, what the nodes show."""
+        stack = ExitStack()
+        stack.enter_context(self.kit.sight.recorded(raw))
+        notebook = RecordedNotebook(raw, topics=topics, node_of=self._names.__getitem__)
+        self.watch.notebook = stack.enter_context(notebook)
+        return stack
+
     def run(self, for_ns: int) -> None:
         """Let the world go on."""
         self.world.run(self.world.now_ns + for_ns)
 
-    @abstractmethod
-    def _built(self, node: NodeName) -> Node:
-        """Make the node of a new incarnation."""
-
-    @abstractmethod
-    def _formatted(self, node: NodeName, *, directory_id: int) -> dict[str, Any]:
-        """Return what formatting a disk writes. `directory_id` 0: a new one."""
-
-    @abstractmethod
-    def _observer(self) -> WatchingNode:
-        """Make the watch."""
-
-    @abstractmethod
     def _active_controller(self) -> int:
-        """Return the id of the controller that operators ask; -1: none is known."""
-
-    def _configuration(self, node: NodeName) -> Configuration:
-        return self._in_force.get(node, self.configurations[node])
+        return self.kit.sight.controller(self.watch.leader_id)
 
     def _place(self, name: NodeName, number: int) -> SimulatedHost:
-        host = self.world.add(number, name, lambda: self._built(name))
-        host.disk.format(self._formatted(name, directory_id=0))
+        if name not in self.kit.configurations:
+            return self.world.hosts[number]  # a server, which the kit has placed
+        kit = self.kit
+        host = self.world.add(number, name, lambda: kit.built(name, self._configuration(name)))
+        host.disk.format(kit.first_files(name))
         return host
 
-    def _start_all(self) -> None:
-        for host in self._hosts.values():
-            self.world.start(host)
-        if self._watching.state is ProcessState.DOWN:
-            self.world.start(self._watching)
-
-    def _stop_in_order(self, roles: Iterable[str]) -> None:
-        """Stop the nodes, role by role; kill those that stand still or take too long."""
-        if self._watching.state is not ProcessState.DOWN:
-            self.world.kill(self._watching)
-        for role in roles:
-            names = [name for name in self._hosts if name.startswith(role)]
-            for name in names:
-                if self.state(name) is NodeState.PAUSED:
-                    self.kill_node(name)
-                elif self.state(name) is NodeState.RUNNING:
-                    self.world.stop(self._hosts[name])
-            self._let_go(names, within_ns=10 * S)
+    def _configuration(self, node: NodeName) -> Configuration:
+        return self._in_force.get(node, self.kit.configurations[node])
 
     def _running(self, role: str) -> Callable[[], tuple[int, ...]]:
         """Return what lists the numbers of the hosts of a role that run; rounds of looks ask it."""

@@ -27,16 +27,25 @@ def configured(settings: Mapping[str, str], **known: Any) -> Configuration:
 
     Raises ValueError for a text that is not a number.
     """
+    found = numbers_in({**DEFAULTS, **settings})
+    assert found.keys() | known.keys() <= {field.name for field in fields(Configuration)}
+    return Configuration(**{**found, **known})
+
+
+def numbers_in(settings: Mapping[str, str]) -> dict[str, Any]:
+    """Return the fields of a configuration that settings are for; see `ignored` for the others.
+
+    Raises ValueError for a text that is not a number.
+    """
     found: dict[str, Any] = {}
-    for name, value in {**DEFAULTS, **settings}.items():
+    for name, value in settings.items():
         if name in _FIELDS:
             field, unit = _FIELDS[name]
             try:
                 found[field] = int(value) * unit
             except ValueError:
                 raise ValueError(f"{name}: expected a whole number, found {value!r}") from None
-    assert found.keys() | known.keys() <= {field.name for field in fields(Configuration)}
-    return Configuration(**{**found, **known})
+    return found
 
 
 def ignored(settings: Mapping[str, str]) -> tuple[str, ...]:

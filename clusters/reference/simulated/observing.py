@@ -1,21 +1,25 @@
 """The harness's observer in a simulated world: asks every node what it shows, all the time.
 
-As for a real cluster, every broker that runs is asked for its metadata itself, in rounds; the best
-answer of a round is the view of the cluster. Controllers are asked who leads the quorum. What was
-answered goes to a `Notebook`, if there is one.
+As for a real cluster, every broker that runs is asked for its metadata itself, in rounds; at the
+end of a round a `Sight` makes the view of the answers. Controllers are asked who leads the quorum,
+if there are any. What was answered goes to a `Notebook`, if there is one.
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from collections.abc import Set as AbstractSet
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Final, Protocol
 
 from clusters.kafka_port import ClusterView, PartitionView
 from clusters.node_port.effects import SEND, START, TICK, UNREACHABLE, Effects
+from clusters.port import NodeName
 from clusters.reference.codec.identifiers import text_of
 from clusters.reference.nodes.messages.client import MetadataRequest, MetadataResponse
 from clusters.reference.nodes.messages.control import DescribeQuorumRequest, DescribeQuorumResponse
+from clusters.reference.simulated.kit import Sight
 from clusters.simulation.world import WAKE
 
 _ROUND_NS: Final = 100_000_000
@@ -25,9 +29,6 @@ _ROUND_NS_MAX: Final = 2_000_000_000
 _QUORUM_EVERY: Final = 5
 """The quorum is asked in every fifth round."""
 _LOOK_NS: Final = 50_000_000
-
-Running = Callable[[], tuple[tuple[int, ...], tuple[int, ...]]]
-"""The ids of the controllers and of the brokers whose processes run."""
 
 
 class Notebook(Protocol):
@@ -40,13 +41,18 @@ class Notebook(Protocol):
         """Controllers described their quorum."""
 
 
-class WatchingNode:
+Running = Callable[[], tuple[int, ...]]
+"""The numbers of the hosts of a role whose processes run."""
+
+
+class Observer:
     """A node of the world that only asks."""
 
-    def __init__(self, running: Running, notebook: Notebook | None = None) -> None:
-        self.notebook = notebook
+    def __init__(self, sight: Sight, *, controllers: Running, brokers: Running) -> None:
+        self.notebook: Notebook | None = None
+        self._sight = sight
         self.view: ClusterView | None = None
-        """The view of the last round; None: no broker answered."""
+        """The view of the last round; None: there is none."""
         self.answers: Mapping[int, MetadataResponse] = {}
         """The answers of the last round, by broker."""
         self.leader_id = -1
@@ -54,7 +60,8 @@ class WatchingNode:
         self.begun_count = 0
         self.ended_count = 0
         """Rounds."""
-        self._running = running
+        self._controllers = controllers
+        self._brokers = brokers
         self._correlation = 0
         self._asked: dict[int, tuple[int, int]] = {}
         """The broker asked and the time, by correlation."""
@@ -64,8 +71,6 @@ class WatchingNode:
         self._quorum_asked: dict[int, int] = {}
         self._quorum: dict[int, DescribeQuorumResponse] = {}
         self._quorum_ns = 0
-        self._rests_on: dict[int, tuple[Any, Any]] = {}
-        """The parts of the answers that the view was made of, by broker."""
 
     def notices(self, keys: AbstractSet[str]) -> bool:
         """Return whether every unfenced broker showed a leader of each key in the last round."""
@@ -108,18 +113,17 @@ class WatchingNode:
         return not self._asked or graced or waited >= _ROUND_NS_MAX
 
     def _begin(self, now: int, effects: Effects) -> None:
-        controllers, brokers = self._running()
         self._begin_ns, self._first_ns = now, None
         self._answers = {}
         self._asked.clear()
         if self.begun_count % _QUORUM_EVERY == 0:
             self._end_quorum()
             self._quorum_ns = now
-            for controller in controllers:
+            for controller in self._controllers():
                 self._correlation += 1
                 self._quorum_asked[self._correlation] = controller
                 effects.append((SEND, controller, DescribeQuorumRequest(self._correlation)))
-        for broker in brokers:
+        for broker in self._brokers():
             self._correlation += 1
             self._asked[self._correlation] = (broker, now)
             effects.append((SEND, broker, MetadataRequest(self._correlation, None)))
@@ -140,15 +144,7 @@ class WatchingNode:
         self.ended_count = self.begun_count
         self._asked.clear()
         self.answers = self._answers
-        self.view = self._view(now)
-
-    def _view(self, now: int) -> ClusterView | None:
-        """Return the view of the answers; brokers share their parts while these are the same."""
-        parts = {broker: (one.brokers, one.topics) for broker, one in self._answers.items()}
-        before, self._rests_on = self._rests_on, parts
-        if self.view is None or not _are_shared(parts, before):
-            return view_of(self._answers, time_ns=now) if parts else None
-        return replace(self.view, time_ns=now)
+        self.view = self._sight.view(now, self._answers)
 
     def _end_quorum(self) -> None:
         leaders = [
@@ -160,6 +156,47 @@ class WatchingNode:
         if self.notebook is not None and self._quorum:
             self.notebook.described(self._quorum_ns, self._quorum)
         self._quorum, self._quorum_asked = {}, {}
+
+
+class AnsweredSight:
+    """`Sight` of a cluster that shows itself by the answers of its nodes alone."""
+
+    def __init__(self) -> None:
+        self.shown: ClusterView | None = None
+        self._rests_on: dict[int, tuple[Any, Any]] = {}
+        """The parts of the answers that the view was made of, by broker."""
+
+    def view(self, now: int, answers: Mapping[int, MetadataResponse]) -> ClusterView | None:
+        """Return the best answer; brokers share its parts while these are the same."""
+        parts = {broker: (one.brokers, one.topics) for broker, one in answers.items()}
+        before, self._rests_on = self._rests_on, parts
+        if self.shown is not None and _are_shared(parts, before):
+            self.shown = replace(self.shown, time_ns=now)
+        else:
+            self.shown = view_of(answers, time_ns=now) if parts else None
+        return self.shown
+
+    @property
+    def parts(self) -> tuple[object, ...]:
+        """Return the parts of the view, the same ones as before where nothing has changed."""
+        view = self.shown
+        return () if view is None else (view.brokers, view.serving, view.partitions)
+
+    def controller(self, claims: int) -> int:
+        """Return the controller that called itself the leader of the quorum last."""
+        return claims
+
+    def is_up(self, view: ClusterView | None, brokers: Collection[int]) -> bool:
+        """Return whether all brokers are unfenced, which a controller has to say."""
+        return view is not None and view.brokers == view.serving == brokers
+
+    def latest_registration(self, broker: NodeName) -> int | None:  # noqa: ARG002  # the port's
+        """Return nothing: no answer has it."""
+        return None
+
+    def recorded(self, raw: Path) -> AbstractContextManager[object]:  # noqa: ARG002  # the port's
+        """Record nothing: answers are all there is."""
+        return nullcontext()
 
 
 def view_of(answers: Mapping[int, MetadataResponse], *, time_ns: int) -> ClusterView:

@@ -14,10 +14,10 @@ from typing import Final, Protocol
 
 from clusters.node_port.effects import NOTE, SEND, Effects
 from clusters.node_port.notes import BROKER_STATE, FENCED_SELF
+from clusters.protocol.broker_states import BrokerState
 from clusters.protocol.controlled_states import ControlledState
 from clusters.reference.nodes.errors import Error
 from clusters.reference.nodes.heartbeats import Cadence
-from clusters.reference.nodes.states import BrokerState
 from clusters.reference.zk.life_cycle_transitions import TRANSITIONS, Trigger
 from clusters.reference.zk.messages import (
     ControlledShutdownRequest,

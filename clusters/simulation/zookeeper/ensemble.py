@@ -1,15 +1,16 @@
 """An ensemble in a world: its servers as hosts, and what they have written when all is over."""
 
 from collections.abc import Iterator
+from functools import partial
 
+from clusters.data_tree.transactions import Transaction
 from clusters.node_port.zookeeper import ZOOKEEPER
 from clusters.simulation.host import ProcessState, SimulatedHost
 from clusters.simulation.world import World
-from clusters.simulation.zookeeper.entries import LOG, LogEntry
-from clusters.simulation.zookeeper.peer import PeerState
+from clusters.simulation.zookeeper.entries import LOG, LogEntry, transactions
+from clusters.simulation.zookeeper.quorum import Mode, Quorum
 from clusters.simulation.zookeeper.server import ZooKeeperServer
 from clusters.simulation.zookeeper.timing import Timing
-from clusters.simulation.zookeeper.transactions import CommittedTransaction, transactions
 
 
 class SimulatedEnsemble:
@@ -19,7 +20,11 @@ class SimulatedEnsemble:
         self._world = world
         self._timing = timing or Timing()
         self.numbers = tuple(ZOOKEEPER + number for number in range(1, count + 1))
-        self.hosts: tuple[SimulatedHost, ...] = tuple(map(self._place, self.numbers))
+        placed: dict[int, SimulatedHost] = {}
+        self._quorum = Quorum(placed, world.network)
+        for number in self.numbers:
+            placed[number] = self._place(number)
+        self.hosts = tuple(placed.values())
 
     def start(self) -> None:
         """Start the servers that are down."""
@@ -31,9 +36,9 @@ class SimulatedEnsemble:
     def leader(self) -> SimulatedHost | None:
         """The server that leads and serves; of several that think so, that of the latest epoch."""
         found = [
-            (node.peer.epoch, host)
+            (node.member.epoch.number, host)
             for host, node in self._running()
-            if node.peer.state is PeerState.LEADING and node.peer.is_serving
+            if node.member.mode is Mode.LEADING and node.member.is_serving
         ]
         return max(found, key=lambda one: one[0])[1] if found else None
 
@@ -48,12 +53,12 @@ class SimulatedEnsemble:
 
     def committed(self) -> tuple[LogEntry, ...]:
         """Return the committed log as the servers that are up know it, else the longest disk's."""
-        known = [tuple(node.peer.log[: node.peer.committed]) for _, node in self._running()]
+        known = [self.log(host)[: node.member.applied] for host, node in self._running()]
         if not any(known):
             known = [self.log(host) for host in self.hosts]
         return max(known, key=lambda log: log[-1].zxid if log else 0)
 
-    def transactions(self) -> Iterator[CommittedTransaction]:
+    def transactions(self) -> Iterator[Transaction]:
         """Yield the committed transactions, in order."""
         return transactions(self.committed())
 
@@ -61,6 +66,6 @@ class SimulatedEnsemble:
         return [(host, host.node) for host in self.hosts if isinstance(host.node, ZooKeeperServer)]
 
     def _place(self, number: int) -> SimulatedHost:
-        others = tuple(one for one in self.numbers if one != number)
         name = f"zookeeper-{number - ZOOKEEPER}"
-        return self._world.add(number, name, lambda: ZooKeeperServer(number, others, self._timing))
+        build = partial(ZooKeeperServer, number, self._quorum, self._timing)
+        return self._world.add(number, name, build)

@@ -1,33 +1,22 @@
 """Entries of the ensemble's log: requests in the order that the leader gave them.
 
 ZooKeeper's leader decides a request against the state that all requests before it lead to, and logs
-what is decided. Here the request is logged, and each server decides it as it applies it: the same
-decision, since the state and the order are the same. `transactions` reads the decisions.
-
-A refused write has a zxid of its own, too, as in ZooKeeper.
+what is decided. Here the request is logged, and decided by whoever applies it first: the state and
+the order are the same for all. A refused write has a zxid of its own, too, as in ZooKeeper.
 """
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from typing import Final
 
-from clusters.node_port.zookeeper import Write
+from clusters.data_tree.requests import Asked, decided
+from clusters.data_tree.transactions import Transaction
+from clusters.data_tree.tree import DataTree
 
 LOG: Final = "transactions"
 """The name of the log on the disk of a server."""
 COUNTER_BITS: Final = 32
 """A zxid is an epoch and, in its low bits, a counter there."""
-
-
-@dataclass(slots=True)
-class StartSession:
-    """The session of the entry begins."""
-
-    timeout_ms: int
-
-
-@dataclass(slots=True)
-class EndSession:
-    """The session of the entry ends, closed or expired."""
 
 
 @dataclass(slots=True)
@@ -38,12 +27,12 @@ class BeginEpoch:
     """
 
 
-Change = tuple[Write, ...] | StartSession | EndSession | BeginEpoch
+Change = Asked | BeginEpoch
 
 
 @dataclass(slots=True)
 class LogEntry:
-    """An entry. Immutable by agreement: the logs of all servers share it."""
+    """An entry. Immutable by agreement, once decided: the logs of all servers share it."""
 
     base_offset: int
     """Its index in the log."""
@@ -58,13 +47,34 @@ class LogEntry:
     """The client's connection there."""
     xid: int = 0
     """The client's number of the request."""
+    transaction: Transaction | None = field(default=None, compare=False)
+    """The decision on it; None: nobody has applied it yet, or it begins an epoch."""
 
     @property
     def end_offset(self) -> int:
         """The index after it."""
         return self.base_offset + 1
 
-    @property
-    def epoch(self) -> int:
-        """The epoch of the leader that made it."""
-        return self.zxid >> COUNTER_BITS
+
+def decision(tree: DataTree, entry: LogEntry) -> Transaction | None:
+    """Return the transaction of an entry behind all before it; None: it begins an epoch."""
+    if entry.transaction is None and not isinstance(entry.change, BeginEpoch):
+        entry.transaction = decided(
+            tree,
+            entry.change,
+            session=entry.session,
+            cxid=entry.xid,
+            zxid=entry.zxid,
+            time_ms=entry.time_ms,
+        )
+    return entry.transaction
+
+
+def transactions(log: Iterable[LogEntry]) -> Iterator[Transaction]:
+    """Yield the transactions of a log from its first entry on, in order."""
+    tree = DataTree()
+    for entry in log:
+        transaction = decision(tree, entry)
+        if transaction is not None:
+            tree.apply(transaction)
+            yield transaction

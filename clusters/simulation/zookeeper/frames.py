@@ -1,12 +1,12 @@
-"""Frames of the model: between a client and its server, and between servers.
+"""Frames between a client and its server, and of requests between servers.
 
 A connection is a stream, so its frames are numbered each way, and taken in that order whatever the
 network does to them: what is late holds up all behind it, and what is dropped ends the connection,
 since nothing behind it is taken in time. The end of a server is seen by the `Connect`, a request
 that is never answered: it comes back UNREACHABLE.
 
-Servers tell each other everything again until it is confirmed; their frames may be lost. `server`
-is the number of the one that sends.
+How servers agree is specified (`quorum`), and not told by frames. What they tell each other has to
+do with clients: requests that only a leader can carry out, and how far its log is committed.
 Answers have the kind of their request plus one; all other frames that are no requests have the
 correlation -1.
 """
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from clusters.node_port.zookeeper import CloseSession, WatchEvent, ZkRequest, ZkResponse
-from clusters.simulation.zookeeper.entries import Change, LogEntry
+from clusters.simulation.zookeeper.entries import Change
 
 
 @dataclass(slots=True)
@@ -118,65 +118,13 @@ class Watched:
 
 
 @dataclass(slots=True)
-class Canvass:
-    """A server without a leader asks for a vote. `trial`: it asks whether it would get it."""
+class Commit:
+    """A leader tells a follower how many entries are committed."""
 
     kind: ClassVar[int] = 110
     correlation: int
-    server: int
     epoch: int
-    zxid: int
-    """The last one in its log."""
-    trial: bool
-
-
-@dataclass(slots=True)
-class Vote:
-    """A vote is granted, or would be."""
-
-    kind: ClassVar[int] = 112
-    correlation: int
-    server: int
-    epoch: int
-    trial: bool
-
-
-@dataclass(slots=True)
-class Propose:
-    """The leader's log from `start` on, and all else that it has to tell a follower."""
-
-    kind: ClassVar[int] = 114
-    correlation: int
-    server: int
-    epoch: int
-    start: int
-    previous_zxid: int
-    """The zxid of the entry before `start`; 0: `start` is the first."""
-    entries: tuple[LogEntry, ...]
-    committed: int
-    """The number of entries that a majority has."""
-    head: int
-    """The number of entries that the leader has."""
-    stream: int
-    taken: int
-    """The number of forwards that it has taken of this stream of the follower's."""
-
-
-@dataclass(slots=True)
-class Accept:
-    """A follower has the leader's log, durably, up to `position`.
-
-    Not `matched`: its log does not fit there, and the leader has to begin at `position`.
-    """
-
-    kind: ClassVar[int] = 116
-    correlation: int
-    server: int
-    epoch: int
-    position: int
-    matched: bool
-    touched: tuple[int, ...]
-    """The sessions whose clients gave a sign of life since the last one."""
+    count: int
 
 
 @dataclass(slots=True)
@@ -190,20 +138,33 @@ class Forwarded:
     session: int
     connection: int
     xid: int
+    """The number of the request in the connection; 0: the connection itself."""
     change: Change | None
 
 
 @dataclass(slots=True)
 class Forward:
-    """A follower's forwards that the leader has not confirmed, from this number on.
+    """A client's request goes from a follower to its leader.
 
     `stream`: a number that is new each time that the follower begins to follow.
     """
 
-    kind: ClassVar[int] = 118
+    kind: ClassVar[int] = 112
     correlation: int
     server: int
     epoch: int
     stream: int
-    first: int
-    forwards: tuple[Forwarded, ...]
+    sequence: int
+    forwarded: Forwarded
+
+
+@dataclass(slots=True)
+class Granted:
+    """A leader has taken a forward that changes nothing when its log had `position` entries."""
+
+    kind: ClassVar[int] = 114
+    correlation: int
+    epoch: int
+    position: int
+    connection: int
+    xid: int

@@ -1,4 +1,4 @@
-"""A server of the ensemble: a node with a tree, a peer that keeps its log, and its clients.
+"""A server of the ensemble: a node with a tree, a part in the quorum, and its clients.
 
 A client's requests are answered in their order. Reads are answered from the tree of this server,
 which may be behind the leader's; what changes something, and a sync, goes to the leader. When a
@@ -7,12 +7,24 @@ change is applied here, the watches that it fires are pushed first, and its answ
 A server that neither follows a leader nor leads closes all connections and takes none.
 """
 
-from collections import deque
 from collections.abc import Iterable
 from typing import Any, Final
 
+from clusters.data_tree.requests import Applied, Fired, applied
+from clusters.data_tree.transactions import CloseSessionTxn, CreateSessionTxn
+from clusters.data_tree.tree import DataTree
 from clusters.node_port.alarm import Alarm
-from clusters.node_port.effects import CLOSE, EXIT, NOTE, START, STOP, SYNCED, TICK, Effects
+from clusters.node_port.effects import (
+    CLOSE,
+    EXIT,
+    NOTE,
+    SEND,
+    START,
+    STOP,
+    SYNCED,
+    TICK,
+    Effects,
+)
 from clusters.node_port.notes import ZNODES_CHANGED
 from clusters.node_port.storage import Contents
 from clusters.node_port.zookeeper import (
@@ -31,117 +43,110 @@ from clusters.node_port.zookeeper import (
     ZkResponse,
 )
 from clusters.simulation.zookeeper.connection import Connection, PendingRequest, SessionTracker
-from clusters.simulation.zookeeper.entries import EndSession, LogEntry, StartSession
-from clusters.simulation.zookeeper.following import Forwards, PendingSync
+from clusters.simulation.zookeeper.entries import LogEntry, decision
 from clusters.simulation.zookeeper.frames import (
-    Accept,
     Body,
     Call,
-    Canvass,
+    Commit,
     Connect,
     Forward,
     Forwarded,
+    Granted,
     Ping,
-    Propose,
     SetWatches,
-    Vote,
 )
-from clusters.simulation.zookeeper.peer import Peer, PeerState
+from clusters.simulation.zookeeper.member import Member
+from clusters.simulation.zookeeper.quorum import Epoch, Mode, Quorum
+from clusters.simulation.zookeeper.streams import Stream
 from clusters.simulation.zookeeper.timing import Timing
-from clusters.simulation.zookeeper.tree import Applied, Fired, Tree, Watches
+from clusters.simulation.zookeeper.watches import Watches
 
-_OF_SERVERS: Final = frozenset(one.kind for one in (Accept, Canvass, Forward, Propose, Vote))
 _CHILDREN: Final = WatchType.CHILDREN
+_END: Final = CloseSessionTxn(paths=None)
+"""As a request: which znodes go with the session is decided later."""
 _SYNC: Final = ()
 """A sync as a change: nothing."""
 
 
 class ZooKeeperServer:
-    """`node_port.effects.Node`. `others`: the numbers of the other servers."""
+    """`node_port.effects.Node`. `quorum`: that of the ensemble's servers."""
 
-    def __init__(self, number: int, others: tuple[int, ...], timing: Timing) -> None:
+    def __init__(self, number: int, quorum: Quorum, timing: Timing) -> None:
         self.alarm = Alarm()
-        self.tree = Tree()
-        self.peer = Peer(number, others, timing=timing, alarm=self.alarm, server=self)
+        self.tree = DataTree()
+        self.member = Member(number, quorum, timing=timing, alarm=self.alarm, server=self)
         self._number = number
         self._timing = timing
         self._sessions = SessionTracker()
         self._watches = Watches()
         self._connections: dict[int, Connection] = {}
-        self._forwards = Forwards(number)
-        self._waiting: deque[PendingSync] = deque()
-        """Those whose position is known, in its order."""
+        self._stream = 0
+        """A follower's: the number of the stream of its forwards."""
+        self._forwarded_count = 0
+        self._streams: dict[int, Stream[Forwarded]] = {}
+        """A leader's: the forwards of its followers, by the number of their stream."""
+        self._waiting: list[Granted] = []
+        """Syncs and new connections that wait until so much of the log is applied."""
         self._touched: dict[int, None] = {}
         """A follower's: the sessions that were heard of since it told its leader last."""
         self._id = 0
-        """The last number that it gave, of a session or a stream of forwards; 0: it is not up."""
+        """The last number that it gave, of a session or a stream of forwards."""
 
     def handle(self, now: int, source: int, kind: int, message: Any, effects: Effects) -> None:
         """Take one event."""
-        if not self._id and kind in _OF_SERVERS:
-            return  # It does not know yet what is on its disk.
         if kind in (Call.kind, Ping.kind):
             self._heard(now, message, effects)
         elif kind == SYNCED:
-            self.peer.synced(now, message, effects)
-        elif kind == Propose.kind:
-            self.peer.proposed(now, message, effects)
-        elif kind == Accept.kind:
-            self._accepted(now, message, effects)
+            self.member.synced(now, message, effects)
+        elif kind == Commit.kind:
+            self.member.told(now, message, effects)
         elif kind == Forward.kind:
             self._forwarded(now, message, effects)
+        elif kind == Granted.kind:
+            self._granted(message)
         elif kind == TICK:
             self._tick(now, effects)
-        else:
-            self._rarely(now, source, kind, message, effects)
-        self._release(effects)
-
-    def _rarely(self, now: int, source: int, kind: int, message: Any, effects: Effects) -> None:
-        if kind == Connect.kind:
+        elif kind == Connect.kind:
             self._connect(now, source, message, effects)
-        elif kind == Canvass.kind:
-            self.peer.canvassed(now, message, effects)
-        elif kind == Vote.kind:
-            self.peer.voted(now, message, effects)
         elif kind == START:
-            self._start(now, message, effects)
+            self._start(now, message)
         elif kind == STOP:
             effects.append((EXIT, ""))
+        self._release(effects)
 
-    def _start(self, now: int, contents: Contents, effects: Effects) -> None:
+    def _start(self, now: int, contents: Contents) -> None:
         # ZooKeeper's way: the server's number is the highest byte, so that no two give the same id.
         self._id = self._number - ZOOKEEPER << 56 | (contents.incarnation_id & 0xFFFF_FFFF) << 16
-        self.peer.start(now, contents, effects)
+        self.member.start(now, contents.incarnation_id)
 
     def _tick(self, now: int, effects: Effects) -> None:
         self.alarm.reset()
-        self.peer.tick(now, effects)
+        self.member.tick(now, effects)
         if self._leads():
             for session in self._sessions.expire(now):
-                self.peer.propose(now, session, EndSession(), effects)
+                self.member.propose(now, session, _END, effects)
             self.alarm.by(self._sessions.due_ns)
 
     def _leads(self) -> bool:
-        return self.peer.is_serving and self.peer.state is PeerState.LEADING
+        return self.member.is_serving and self.member.mode is Mode.LEADING
 
     # Clients.
 
     def _connect(self, now: int, source: int, connect: Connect, effects: Effects) -> None:
-        if not self.peer.is_serving or connect.zxid > self.tree.zxid:
+        if not self.member.is_serving or connect.zxid > self.tree.zxid:
             effects.append((CLOSE, source))
             return
         session = connect.session
         self._forget(one for one in self._connections.values() if one.session == session)
         if session:
             connection = Connection(source, connect, session)
-            waiting = PendingSync(connection, None)
-            self._hand_over(now, Forwarded(session, connection.number, 0, None), waiting, effects)
+            self._hand_over(now, Forwarded(session, connection.number, 0, None), effects)
         else:
             self._id += 1
             connection = Connection(source, connect, self._id)
-            change = StartSession(self._granted_ms(connect.timeout_ms))
+            change = CreateSessionTxn(timeout_ms=self._granted_ms(connect.timeout_ms))
             forwarded = Forwarded(connection.session, connection.number, 0, change)
-            self._hand_over(now, forwarded, None, effects)
+            self._hand_over(now, forwarded, effects)
         self._connections[connection.number] = connection
 
     def _granted_ms(self, timeout_ms: int) -> int:
@@ -152,7 +157,7 @@ class ZooKeeperServer:
         connection = self._connections.get(frame.connection)
         if connection is None:
             return  # It was closed meanwhile, and its client knows.
-        if self.peer.state is PeerState.LEADING:
+        if self.member.mode is Mode.LEADING:
             self._sessions.touch(now, connection.session)
         else:
             self._touched[connection.session] = None
@@ -165,23 +170,21 @@ class ZooKeeperServer:
     def _called(self, now: int, connection: Connection, call: Call, effects: Effects) -> None:
         """Hand over to the leader what is not read here."""
         body, session = call.body, connection.session
-        waiting = None
         if isinstance(body, SetWatches):
             return
         if isinstance(body, CloseSession):
-            forwarded = Forwarded(session, connection.number, call.correlation, EndSession())
+            forwarded = Forwarded(session, connection.number, call.correlation, _END)
         elif isinstance(body.operations[0], GetData | Exists | GetChildren):
             return
         elif isinstance(body.operations[0], Sync):
             forwarded = Forwarded(session, connection.number, call.correlation, _SYNC)
-            waiting = PendingSync(connection, call)
         else:
             writes = tuple(
                 one for one in body.operations if isinstance(one, Create | SetData | Delete | Check)
             )
             assert len(writes) == len(body.operations), body
             forwarded = Forwarded(session, connection.number, call.correlation, writes)
-        self._hand_over(now, forwarded, waiting, effects)
+        self._hand_over(now, forwarded, effects)
 
     def _answer(self, connection: Connection, effects: Effects) -> None:
         """Answer what can be answered, up to the first request that waits."""
@@ -208,14 +211,7 @@ class ZooKeeperServer:
         operation = body.operations[0]
         if not isinstance(operation, GetData | Exists | GetChildren):
             return None
-        outcome = self.tree.read(operation)
-        if operation.watch and isinstance(operation, Exists):
-            self._watches.watch_data(operation.path, connection.number)
-        elif operation.watch and not outcome.error:
-            if isinstance(operation, GetData):
-                self._watches.watch_data(operation.path, connection.number)
-            else:
-                self._watches.watch_children(operation.path, connection.number)
+        outcome = self._watches.read(operation, connection.number, self.tree)
         return ZkResponse(body.correlation, outcome.error, self.tree.zxid, (outcome,))
 
     def _respond(
@@ -242,58 +238,59 @@ class ZooKeeperServer:
 
     # The leader.
 
-    def _hand_over(
-        self, now: int, forwarded: Forwarded, waiting: PendingSync | None, effects: Effects
-    ) -> None:
-        peer = self.peer
-        if peer.state is PeerState.LEADING:
+    def _hand_over(self, now: int, forwarded: Forwarded, effects: Effects) -> None:
+        if self.member.mode is Mode.LEADING:
             self._take(now, self._number, forwarded, effects)
-            if waiting is not None:
-                waiting.position = len(peer.log)
-                self._waiting.append(waiting)
-        else:
-            self._forwards.add(
-                now, forwarded, waiting, leader=peer.leader, epoch=peer.epoch, effects=effects
-            )
+            return
+        epoch, sequence = self.member.epoch, self._forwarded_count
+        self._forwarded_count += 1
+        forward = Forward(-1, self._number, epoch.number, self._stream, sequence, forwarded)
+        effects.append((SEND, epoch.leader, forward))
+
+    def _forwarded(self, now: int, forward: Forward, effects: Effects) -> None:
+        if not self._leads() or forward.epoch != self.member.epoch.number:
+            return
+        stream = self._streams.setdefault(forward.stream, Stream())
+        for one in stream.take(forward.sequence, forward.forwarded):
+            self._take(now, forward.server, one, effects)
 
     def _take(self, now: int, server: int, forwarded: Forwarded, effects: Effects) -> None:
-        session, change = forwarded.session, forwarded.change
-        owner = (server, forwarded.connection)
+        session, change, connection = forwarded.session, forwarded.change, forwarded.connection
+        owner = (server, connection)
         self._sessions.touch(now, session)
-        if change is None or isinstance(change, StartSession):
+        if change is None or isinstance(change, CreateSessionTxn):
             self._sessions.belongs(session, owner)
-        if change and self._sessions.is_owner(session, owner):
-            connection, xid = forwarded.connection, forwarded.xid
-            self.peer.propose(
+        epoch, xid = self.member.epoch, forwarded.xid
+        if not change:
+            granted = Granted(-1, epoch.number, len(epoch.log), connection, xid)
+            if server == self._number:
+                self._waiting.append(granted)
+            else:
+                effects.append((SEND, server, granted))
+        elif self._sessions.is_owner(session, owner):
+            self.member.propose(
                 now, session, change, effects, server=server, connection=connection, xid=xid
             )
 
-    def _forwarded(self, now: int, forward: Forward, effects: Effects) -> None:
-        if not self._leads() or forward.epoch != self.peer.epoch:
-            return
-        fresh = self.peer.followers[forward.server].fresh(forward)
-        for one in fresh:
-            self._take(now, forward.server, one, effects)
-        if not any(one.change for one in fresh):
-            self.peer.tell(now, forward.server, effects)
+    # What waits for all that the leader had.
 
-    def _accepted(self, now: int, accept: Accept, effects: Effects) -> None:
-        if self.peer.accepted(now, accept, effects):
-            for session in accept.touched:
-                self._sessions.touch(now, session)
+    def _granted(self, granted: Granted) -> None:
+        member = self.member
+        if member.mode is Mode.FOLLOWING and member.epoch.number == granted.epoch:
+            self._waiting.append(granted)
 
     def _release(self, effects: Effects) -> None:
         """Go on with what had to wait for all that the leader had, before more is applied."""
-        while self._waiting and self._waiting[0].position <= self.peer.committed:
-            self._go_on(self._waiting.popleft(), effects)
+        while self._waiting and self._waiting[0].position <= self.member.applied:
+            self._go_on(self._waiting.pop(0), effects)
 
-    def _go_on(self, waiting: PendingSync, effects: Effects) -> None:
-        connection, call = waiting.connection, waiting.call
-        if connection.number not in self._connections:
+    def _go_on(self, granted: Granted, effects: Effects) -> None:
+        connection = self._connections.get(granted.connection)
+        if connection is None:
             return
-        if call is not None:
+        if granted.xid:
             zxid, outcomes = self.tree.zxid, (ZkOutcome(),)
-            self._respond(connection, call.correlation, effects, zxid=zxid, outcomes=outcomes)
+            self._respond(connection, granted.xid, effects, zxid=zxid, outcomes=outcomes)
             return
         timeout_ms = self.tree.sessions.get(connection.session)
         if timeout_ms is None:
@@ -302,25 +299,29 @@ class ZooKeeperServer:
         else:
             connection.connected(connection.session, timeout_ms, effects)
 
-    # Calls of the peer.
+    # Calls of the member.
 
     def applied(self, now: int, entry: LogEntry, effects: Effects) -> None:
         """Apply a committed entry: push what it fires, then answer who asked for it."""
-        result = self.tree.apply(entry)
+        transaction = decision(self.tree, entry)
+        if transaction is None:
+            self.tree.zxid, result = entry.zxid, Applied(0)
+        else:
+            result = applied(self.tree, transaction)
         if result.fired:
             effects.append((NOTE, ZNODES_CHANGED, entry.zxid, entry.session, self._changes(result)))
         for fired in result.fired:
             self._fire(fired, effects)
         change = entry.change
         if self._leads():
-            if isinstance(change, StartSession):
+            if isinstance(change, CreateSessionTxn):
                 self._sessions.open(now, entry.session, change.timeout_ms)
                 self.alarm.by(self._sessions.due_ns)
-            elif isinstance(change, EndSession):
+            elif isinstance(change, CloseSessionTxn):
                 self._sessions.end(entry.session)
         if entry.server == self._number:
             self._done(entry, result, effects)
-        if isinstance(change, EndSession):
+        if isinstance(change, CloseSessionTxn):
             self._end(entry, effects)
         self._release(effects)
 
@@ -329,7 +330,7 @@ class ZooKeeperServer:
         paths = dict.fromkeys(path for what, path in result.fired if what is not _CHILDREN)
         found = ((path, self.tree.znodes.get(path)) for path in paths)
         return tuple(
-            (path, None, -1) if znode is None else (path, znode.data, znode.version)
+            (path, None, -1) if znode is None else (path, znode.data or b"", znode.version)
             for path, znode in found
         )
 
@@ -342,7 +343,7 @@ class ZooKeeperServer:
         connection = self._connections.get(entry.connection)
         if connection is None:
             return
-        if isinstance(entry.change, StartSession):
+        if isinstance(entry.change, CreateSessionTxn):
             connection.connected(entry.session, entry.change.timeout_ms, effects)
             return
         self._respond(
@@ -362,23 +363,27 @@ class ZooKeeperServer:
 
     def served(self, now: int) -> None:
         """Take clients from here on."""
-        if self.peer.state is PeerState.LEADING:
+        if self.member.mode is Mode.LEADING:
+            self._streams.clear()
             self._sessions.begin(now, self.tree.sessions)
             self.alarm.by(self._sessions.due_ns)
         else:
             self._id += 1
-            self._forwards.begin(self._id)
+            self._stream, self._forwarded_count = self._id, 0
 
-    def confirmed(self, now: int, propose: Propose, effects: Effects) -> None:
-        """The leader has taken forwards."""
-        self._waiting.extend(self._forwards.confirm(propose))
-        self._forwards.repeat(
-            now,
-            after_ns=self._timing.heartbeat_ns,
-            leader=propose.server,
-            epoch=propose.epoch,
-            effects=effects,
-        )
+    def beaten(self, now: int, epoch: Epoch) -> None:
+        """Have the leader know of the sessions that followers heard of."""
+        if self.member.mode is Mode.LEADING:
+            for session in epoch.touched:
+                self._sessions.touch(now, session)
+            epoch.touched.clear()
+        else:
+            epoch.touched.update(self._touched)
+            self._touched.clear()
+
+    def reset(self) -> None:
+        """Begin with an empty tree."""
+        self.tree = DataTree()
 
     def left(self, effects: Effects) -> None:
         """Serve nobody: the leader is gone, or its majority."""
@@ -387,9 +392,3 @@ class ZooKeeperServer:
         self._watches = Watches()
         self._waiting.clear()
         self._touched.clear()
-
-    def touched(self) -> tuple[int, ...]:
-        """Return the sessions that were heard of since the last call."""
-        found = tuple(self._touched)
-        self._touched.clear()
-        return found

@@ -13,11 +13,14 @@ from pathlib import Path
 from typing import Final
 from zlib import adler32
 
+from clusters.data_tree.transactions import Transaction
 from clusters.protocol.jute import JuteError
-from clusters.protocol.zookeeper_transactions import Transaction, decoded_transaction
+from clusters.protocol.zookeeper_records import head_of
+from clusters.protocol.zookeeper_transactions import decoded_transaction
 
-_HEADER: Final = struct.Struct(">4siq")
-_MAGIC: Final = b"ZKLG"
+_HEADER: Final = head_of("FileHeader")
+_MAGIC: Final = int.from_bytes(b"ZKLG")
+_VERSION: Final = 2
 _ENTRY: Final = struct.Struct(">qi")
 _END: Final = b"B"
 
@@ -72,3 +75,13 @@ def stored_entries(log: Path) -> Iterator[tuple[int, bytes]]:
                     f"{adler32(entry):#x}, and {checksum:#x} is stated"
                 )
             yield at, entry
+
+
+def file_header() -> bytes:
+    """Return the beginning of a log."""
+    return _HEADER.pack(_MAGIC, _VERSION, 0)
+
+
+def framed(entry: bytes) -> bytes:
+    """Return an entry as it lies in a log."""
+    return _ENTRY.pack(adler32(entry), len(entry)) + entry + _END

@@ -15,25 +15,26 @@ from pathlib import Path
 from typing import Final
 from zlib import adler32
 
+from clusters.data_tree.tree import OPEN, ROOT, DataTree, Znode
 from clusters.protocol.compression import Compression, RecordError
 from clusters.protocol.decompression import decompressed
 from clusters.protocol.jute import JuteError, JuteReader
-from clusters.protocol.zookeeper_transactions import read_acls
+from clusters.protocol.zookeeper_records import head_of, read
+from clusters.protocol.zookeeper_transactions import acls_of
 from clusters.zookeeper.stored.logs import StoredError, zxid_of
-from clusters.zookeeper.stored.tree import OPEN, ROOT, StoredTree, StoredZnode
 
 NEVER: Final = 1 << 63
 """A zxid after all others."""
 
-_HEADER: Final = struct.Struct(">4siq")
-_MAGIC: Final = b"ZKSN"
+_HEADER: Final = head_of("FileHeader")
+_MAGIC: Final = int.from_bytes(b"ZKSN")
 _CODECS: Final = {".gz": Compression.GZIP, ".snappy": Compression.SNAPPY}
 _OPEN_ACLS: Final = -1
-_STAT: Final = struct.Struct(">qqqqiiiqq")
+_STAT: Final = head_of("StatPersisted")
 _SEAL: Final = struct.Struct(">qi1s")
 
 
-def newest_tree(home: Path, *, before: int = NEVER) -> StoredTree | None:
+def newest_tree(home: Path, *, before: int = NEVER) -> DataTree | None:
     """Return the tree of the newest whole snapshot in a `version-2` directory, or None.
 
     `before`: of a lower zxid than this one. Raises OSError if one cannot be read.
@@ -47,7 +48,7 @@ def newest_tree(home: Path, *, before: int = NEVER) -> StoredTree | None:
     return None
 
 
-def read_snapshot(path: Path) -> StoredTree:
+def read_snapshot(path: Path) -> DataTree:
     """Return the tree and the sessions of a snapshot.
 
     Raises StoredError, naming the file, if it is not whole; OSError if it cannot be read.
@@ -59,20 +60,22 @@ def read_snapshot(path: Path) -> StoredTree:
         raise StoredError(f"{path.name}: {error}") from error
 
 
-def _tree(content: bytes, zxid: int) -> StoredTree:
+def _tree(content: bytes, zxid: int) -> DataTree:
     jute = JuteReader(content)
     jute.skip(_HEADER.size)
     if _HEADER.unpack_from(content)[0] != _MAGIC:
         raise JuteError("not a snapshot")
-    sessions = {jute.i64(): jute.i32() for _ in range(jute.i32())}
-    acls = {jute.i64(): read_acls(jute) for _ in range(jute.i32())}
+    listed = jute.vector(lambda: read(jute, "SnapshotSession"))
+    sessions = {one["id"]: one["timeOut"] for one in listed}
+    listed = jute.vector(lambda: read(jute, "SnapshotAcls"))
+    acls = {one["number"]: acls_of(one["acl"]) for one in listed}
     acls[_OPEN_ACLS] = OPEN
-    znodes: dict[str, StoredZnode] = {}
+    znodes: dict[str, Znode] = {}
     while (path := jute.text()) != ROOT:
         data, acl, at = jute.buffer(), jute.i64(), jute.at
         jute.skip(_STAT.size)
         czxid, mzxid, ctime, mtime, *versions, owner, pzxid = _STAT.unpack_from(content, at)
-        znodes[path or ROOT] = StoredZnode(
+        znodes[path or ROOT] = Znode(
             data=data,
             acls=acls.get(acl, ()),
             czxid=czxid,
@@ -86,7 +89,7 @@ def _tree(content: bytes, zxid: int) -> StoredTree:
             pzxid=pzxid,
         )
     _check_seal(content, jute.at)
-    return StoredTree(znodes=znodes, sessions=sessions, zxid=zxid)
+    return DataTree(znodes=znodes, sessions=sessions, zxid=zxid)
 
 
 def _check_seal(content: bytes, at: int) -> None:

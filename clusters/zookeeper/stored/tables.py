@@ -15,8 +15,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from clusters.port import NodeName
-from clusters.protocol.zookeeper_transactions import (
+from clusters.data_tree.transactions import (
     Acl,
     Change,
     CheckVersionTxn,
@@ -27,9 +26,10 @@ from clusters.protocol.zookeeper_transactions import (
     SetDataTxn,
     Transaction,
 )
+from clusters.data_tree.tree import DataTree, Znode
+from clusters.port import NodeName
 from clusters.zookeeper.stored.logs import StoredError, log_files, transactions_in
 from clusters.zookeeper.stored.snapshots import newest_tree
-from clusters.zookeeper.stored.tree import StoredTree, StoredZnode
 from clusters.zookeeper.transaction_log import holdings_of
 from clusters.zookeeper.view import zxid_text
 from history.failure import HarnessError
@@ -82,7 +82,7 @@ def write_server_disks(node_data: Mapping[NodeName, Path], raw: Path) -> DiskRep
             for node, data in sorted(node_data.items()):
                 home = data / "version-2"
                 snapshot = newest_tree(home)
-                tree = StoredTree() if snapshot is None else snapshot
+                tree = DataTree() if snapshot is None else snapshot
                 first_zxid = None if snapshot is None else snapshot.zxid
                 _add(log, "transaction_log", _logged(node, home, tree, report))
                 _add(znodes, "znodes", _znodes(node, tree))
@@ -99,7 +99,7 @@ def _add(file: TableFile, name: str, rows: Iterable[_Row]) -> None:
         file.add(pa.Table.from_pylist(piece, schema=TABLES[name]))
 
 
-def _logged(node: NodeName, home: Path, tree: StoredTree, report: DiskReport) -> Iterator[_Row]:
+def _logged(node: NodeName, home: Path, tree: DataTree, report: DiskReport) -> Iterator[_Row]:
     """Yield the rows of a server's logs, and apply to its tree what is new to it."""
     try:
         for log in log_files(home):
@@ -142,7 +142,7 @@ def _items(name: str, change: Change) -> Iterator[_Row]:
             yield {"type": name, "path": change.path}
 
 
-def _znodes(node: NodeName, tree: StoredTree) -> Iterator[_Row]:
+def _znodes(node: NodeName, tree: DataTree) -> Iterator[_Row]:
     for path, znode in sorted(tree.znodes.items()):
         session = znode.session
         yield {
@@ -168,11 +168,11 @@ def _acl(acl: Acl) -> str:
     return f"{acl.scheme}:{acl.id}:{acl.permissions}"
 
 
-def _digest(znode: StoredZnode) -> int:
+def _digest(znode: Znode) -> int:
     return int.from_bytes(sha256(znode.data or b"").digest()[:_DIGEST_BYTES], signed=True)
 
 
-def _disk(node: NodeName, data: Path, tree: StoredTree, snapshot_zxid: int | None) -> _Row:
+def _disk(node: NodeName, data: Path, tree: DataTree, snapshot_zxid: int | None) -> _Row:
     accepted, current = (None if epoch < 0 else epoch for epoch in holdings_of(data).epochs)
     return {
         "node": node,

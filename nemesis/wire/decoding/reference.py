@@ -9,10 +9,10 @@ import struct
 from collections.abc import Mapping
 from typing import Any, Final
 
+from clusters.protocol import dialect
+from clusters.protocol.broker_states import BrokerState
 from clusters.protocol.columns import Parts, error_name
 from clusters.protocol.entities import Unreadable
-from clusters.reference.codec import dialect
-from clusters.reference.nodes.states import BrokerState
 from nemesis.wire.apis import API_KEYS
 from nemesis.wire.error_codes import error_code
 from nemesis.wire.frames import Header

@@ -7,9 +7,7 @@ item. Sources: `zookeeper.jute` (`proto`, `txn`), `MultiOperationRecord`, `Multi
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from clusters.link_protocol import LinkProtocol
-from clusters.protocol.jute import JuteReader
-from clusters.protocol.zookeeper_transactions import (
+from clusters.data_tree.transactions import (
     Change,
     CheckVersionTxn,
     CloseSessionTxn,
@@ -19,21 +17,20 @@ from clusters.protocol.zookeeper_transactions import (
     ErrorTxn,
     SetAclTxn,
     SetDataTxn,
-    decoded_transaction,
 )
+from clusters.link_protocol import LinkProtocol
+from clusters.protocol.jute import JuteReader
+from clusters.protocol.zookeeper_records import NAMES as OPERATION_NAMES
+from clusters.protocol.zookeeper_records import OPERATIONS, read
+from clusters.protocol.zookeeper_transactions import decoded_transaction
 from nemesis.wire.frames import Header
 from nemesis.wire.rules import Direction
-from nemesis.wire.zookeeper.messages import CLIENT, NAMES, protocol_of, type_of
+from nemesis.wire.zookeeper.messages import NAMES, protocol_of, type_of
 
 _Items = list[dict[str, Any]]
-_NAMES: Final = {type_of(key): name for name, key in CLIENT.items()} | {-1: "error"}
 _CREATES: Final = ("create", "create2", "createContainer", "createTTL")
-_PATHLESS: Final = frozenset(
-    ("auth", "closeSession", "createSession", "ping", "reconfig", "sasl", "whoAmI", "error")
-)
 _FLAGS: Final = ("persistent", "ephemeral", "sequential", "ephemeral sequential", "container")
-_VERSION_IN_STAT: Final = 32
-_STAT_BYTES: Final = 68
+_VERSIONED: Final = ("getData", "setData", "setACL", "exists")
 _ERRORS: Final = {
     0: "NONE",
     -1: "SYSTEMERROR",
@@ -102,9 +99,8 @@ def content(header: Header, direction: Direction, data: bytes) -> Content:
 def _request(name: str, header: Header, data: bytes) -> Content:
     reader = JuteReader(data, _LENGTH_BYTES)
     if name == "createSession":
-        reader.i32()
-        seen, timeout_ms = reader.i64(), reader.i32()
-        return {"zxid": seen, "detail": f"timeout {timeout_ms} ms"}, []
+        asked = read(reader, "ConnectRequest")
+        return {"zxid": asked["lastZxidSeen"], "detail": f"timeout {asked['timeOut']} ms"}, []
     reader.skip(2 * _LENGTH_BYTES)
     return _told(name, _operation(type_of(header.api_key), reader))
 
@@ -112,16 +108,17 @@ def _request(name: str, header: Header, data: bytes) -> Content:
 def _answer(name: str, header: Header, data: bytes) -> Content:
     reader = JuteReader(data, _LENGTH_BYTES)
     if name == "createSession":
-        reader.i32()
-        timeout_ms, session = reader.i32(), reader.i64()
+        made = read(reader, "ConnectResponse")
+        timeout_ms, session = made["timeOut"], made["sessionId"]
         error = "NONE" if timeout_ms > 0 else "SESSIONEXPIRED"
         said = f"session 0x{session & (1 << 64) - 1:x}, timeout {timeout_ms} ms"
         return {"error": error, "detail": said}, []
-    reader.i32()
-    zxid, code = reader.i64(), reader.i32()
+    head = read(reader, "ReplyHeader")
+    zxid, code = head["zxid"], head["err"]
     if name == "WatcherEvent":
-        kind, _ = reader.i32(), reader.i32()
-        return {"path": reader.text(), "detail": _EVENTS.get(kind, str(kind))}, []
+        event = read(reader, "WatcherEvent")
+        kind = event["type"]
+        return {"path": event["path"], "detail": _EVENTS.get(kind, str(kind))}, []
     columns = {"zxid": zxid, "error": _error_name(code)}
     if code and reader.ended:
         return columns, []
@@ -132,13 +129,11 @@ def _answer(name: str, header: Header, data: bytes) -> Content:
 def _packet(name: str, data: bytes) -> Content:
     if name == "TREE":
         return {}, []
-    reader = JuteReader(data)
-    reader.i32()
-    zxid = reader.i64()
+    packet = read(JuteReader(data), "QuorumPacket")
+    zxid, said = packet["zxid"], packet["data"]
     columns: dict[str, Any] = {"zxid": zxid}
     if name in _OF_EPOCHS:
         columns["leader_epoch"] = zxid >> _EPOCH_SHIFT
-    said = reader.buffer()
     if not said:
         return columns, []
     if name in _TRANSACTIONS:
@@ -213,24 +208,17 @@ def _error_name(code: int) -> str:
 
 def _operation(number: int, reader: JuteReader) -> _Items:
     """Return the operations of a request of this type, each with its name in `detail`."""
-    name = _NAMES.get(number, "")
+    name = OPERATION_NAMES.get(number, "")
     if name in ("multi", "multiRead"):
         return _multi(reader, _operation)
     found: dict[str, Any] = {"detail": name}
-    if name in ("setWatches", "setWatches2"):
-        return [found | {"zxid": reader.i64()}]
-    if name in _PATHLESS or not name:
-        return [found]
-    found["path"] = reader.text()
-    if name in ("setData", *_CREATES):
-        reader.buffer()
-    if name in ("setACL", *_CREATES):
-        _pass_acl(reader)
-    if name in ("setData", "setACL", "delete", "check"):
-        found["znode_version"] = reader.i32()
-    if name in _CREATES:
-        flags = reader.i32()
-        found["detail"] += f" {_FLAGS[flags]}" if 0 < flags < len(_FLAGS) else ""
+    record = OPERATIONS[name].request if name else ""
+    if record and name != "createSession":
+        asked = read(reader, record)
+        columns = {"zxid": "relativeZxid", "path": "path", "znode_version": "version"}
+        found |= {column: asked[one] for column, one in columns.items() if one in asked}
+        if 0 < asked.get("flags", 0) < len(_FLAGS):
+            found["detail"] += f" {_FLAGS[asked['flags']]}"
     return [found]
 
 
@@ -244,14 +232,11 @@ def _changes(transaction: bytes) -> _Items:
 
 def _answer_columns(number: int, reader: JuteReader) -> _Items:
     """Return what a request of this type was granted: paths that were made, versions."""
-    name = _NAMES.get(number, "")
+    name = OPERATION_NAMES.get(number, "")
     if name == "multi":
         return _multi(reader, _result)
-    if name == "getData":
-        reader.buffer()
-    if name in ("getData", "setData", "setACL", "exists"):
-        return [{"znode_version": _stat_version(reader)}]
-    return [{"path": reader.text()}] if name in _CREATES else []
+    granted = _granted(name, reader)
+    return [granted] if granted else []
 
 
 def _change_columns(change: Change) -> dict[str, Any]:
@@ -269,33 +254,23 @@ def _change_columns(change: Change) -> dict[str, Any]:
 def _multi(reader: JuteReader, part: Callable[[int, JuteReader], _Items]) -> _Items:
     items: _Items = []
     while True:
-        number, done, _ = reader.i32(), reader.flag(), reader.i32()
-        if done:
+        head = read(reader, "MultiHeader")
+        if head["done"]:
             return items
-        items += part(number, reader)
+        items += part(head["type"], reader)
 
 
 def _result(number: int, reader: JuteReader) -> _Items:
-    name = _NAMES.get(number, "")
-    found: dict[str, Any] = {"detail": name, "error": "NONE"}
+    name = OPERATION_NAMES.get(number, "")
     if name == "error":
-        return [{"error": _error_name(reader.i32())}]
-    if name in _CREATES:
-        found["path"] = reader.text()
-    if name in ("setData", "setACL"):
-        found["znode_version"] = _stat_version(reader)
-    elif name in _CREATES and name != "create":
-        reader.skip(_STAT_BYTES)
-    return [found]
+        return [{"error": _error_name(read(reader, "ErrorResponse")["err"])}]
+    return [{"detail": name, "error": "NONE", **_granted(name, reader)}]
 
 
-def _stat_version(reader: JuteReader) -> int:
-    begin = reader.at
-    reader.skip(_VERSION_IN_STAT)
-    version = reader.i32()
-    reader.skip(begin + _STAT_BYTES - reader.at)
-    return version
-
-
-def _pass_acl(reader: JuteReader) -> None:
-    reader.vector(lambda: (reader.i32(), reader.text(), reader.text()))
+def _granted(name: str, reader: JuteReader) -> dict[str, Any]:
+    if name not in (*_CREATES, *_VERSIONED):
+        return {}
+    answer = read(reader, OPERATIONS[name].response)
+    if name in _VERSIONED:
+        return {"znode_version": answer["stat"]["version"]}
+    return {"path": answer["path"]}

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from clusters.link_protocol import LinkProtocol
+from clusters.protocol.zookeeper_records import OPERATIONS
 from nemesis.wire.rules import Direction
 
 KEY_MIN: Final = 1500
@@ -29,40 +30,7 @@ def _keys(protocol: LinkProtocol, types: Mapping[str, int]) -> dict[str, int]:
 
 CLIENT: Final[Mapping[str, int]] = _keys(
     LinkProtocol.ZOOKEEPER_CLIENT,
-    {
-        "closeSession": -11,
-        "createSession": -10,
-        "WatcherEvent": 0,
-        "create": 1,
-        "delete": 2,
-        "exists": 3,
-        "getData": 4,
-        "setData": 5,
-        "getACL": 6,
-        "setACL": 7,
-        "getChildren": 8,
-        "sync": 9,
-        "ping": 11,
-        "getChildren2": 12,
-        "check": 13,
-        "multi": 14,
-        "create2": 15,
-        "reconfig": 16,
-        "checkWatches": 17,
-        "removeWatches": 18,
-        "createContainer": 19,
-        "deleteContainer": 20,
-        "createTTL": 21,
-        "multiRead": 22,
-        "auth": 100,
-        "setWatches": 101,
-        "sasl": 102,
-        "getEphemerals": 103,
-        "getAllChildrenNumber": 104,
-        "setWatches2": 105,
-        "addWatch": 106,
-        "whoAmI": 107,
-    },
+    {name: one.type for name, one in OPERATIONS.items() if name != "error"} | {"WatcherEvent": 0},
 )
 """The client port's."""
 

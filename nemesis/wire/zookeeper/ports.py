@@ -33,16 +33,17 @@ from typing import Final
 
 from clusters.port import CLIENTS
 from clusters.protocol.framing import FRAME_BYTES_MAX, FrameError
+from clusters.protocol.zookeeper_records import head_of
 from nemesis.wire.exchanges import Exchanges
 from nemesis.wire.frames import BYTES, Header
 from nemesis.wire.rules import Link
 from nemesis.wire.zookeeper.messages import CLIENT, ELECTION, QUORUM, type_of
 
 _LENGTH: Final = struct.Struct(">i")
-_REQUEST: Final = struct.Struct(">iii")
-_ANSWER: Final = struct.Struct(">iiqi")
-_CONNECT: Final = struct.Struct(">iiqiq")
-_CONNECTED: Final = struct.Struct(">iiiq")
+_REQUEST: Final = head_of("RequestHeader", framed=True)
+_ANSWER: Final = head_of("ReplyHeader", framed=True)
+_CONNECT: Final = head_of("ConnectRequest", framed=True)
+_CONNECTED: Final = head_of("ConnectResponse", framed=True)
 _EVENT_XID: Final = -1
 _TYPE_MAX: Final = 400
 """Far above all types that exist."""
@@ -59,7 +60,8 @@ _VOTE_BYTES: Final = range(_VOTE.size - 4, 1 << 19)
 """The sizes that a vote may have: `QuorumCnxManager.PACKETMAXSIZE`."""
 _ADDRESS_BYTES_MAX: Final = 1 << 12
 _CORRELATION_MASK: Final = 0x7FFFFFFF
-_PACKET: Final = struct.Struct(">iqi")
+_PACKET: Final = struct.Struct(head_of("QuorumPacket").format + "i")
+"""Behind it the data, of so many bytes."""
 _INT: Final = struct.Struct(">i")
 _PACKET_TYPE_MAX: Final = 100
 """Far above all types that exist."""

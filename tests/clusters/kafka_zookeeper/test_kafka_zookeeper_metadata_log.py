@@ -10,17 +10,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from stored_files import creation, made, setting, write_log, write_snapshot
 
-from clusters.kafka_zookeeper.log_runs import runs_that_count
-from clusters.kafka_zookeeper.metadata_log import MetadataChanges, metadata_rows, write_metadata_log
-from clusters.protocol.zookeeper_transactions import (
+from clusters.data_tree.transactions import (
     Change,
     CloseSessionTxn,
     DeleteTxn,
     ErrorTxn,
     Transaction,
 )
+from clusters.data_tree.tree import DataTree
+from clusters.kafka_zookeeper.log_runs import runs_that_count
+from clusters.kafka_zookeeper.metadata_log import MetadataChanges, metadata_rows, write_metadata_log
 from clusters.witness.witness import WitnessReport
-from clusters.zookeeper.stored.tree import StoredTree
 from history.cluster_schema import METADATA_LOG
 
 STATE = "/brokers/topics/t/partitions/0/state"
@@ -237,7 +237,7 @@ def test_what_was_refused_or_is_no_metadata_changes_nothing() -> None:
     assert of_types(odd) == [("TopicRecord", 7)]
 
 
-def write_disk(data: Path, *transactions: Transaction, snapshot: StoredTree | None = None) -> None:
+def write_disk(data: Path, *transactions: Transaction, snapshot: DataTree | None = None) -> None:
     write_log(data, *transactions)
     if snapshot is not None:
         write_snapshot(data, snapshot)
@@ -268,7 +268,7 @@ def told(data: Path) -> tuple[list[tuple[Any, ...]], tuple[str, ...]]:
 def test_a_log_from_the_beginning_is_the_whole_story(tmp_path: Path) -> None:
     log = whole_log()
     write_disk(tmp_path, *log[:4])
-    write_disk(tmp_path, *log[4:], snapshot=StoredTree())
+    write_disk(tmp_path, *log[4:], snapshot=DataTree())
     assert told(tmp_path) == (
         [
             ("TopicRecord", False, EPOCH + 3),
@@ -281,7 +281,7 @@ def test_a_log_from_the_beginning_is_the_whole_story(tmp_path: Path) -> None:
 
 
 def test_behind_a_gap_the_story_begins_with_the_snapshot_that_filled_it(tmp_path: Path) -> None:
-    log, tree = whole_log(), StoredTree()
+    log, tree = whole_log(), DataTree()
     for one in log[:6]:
         tree.apply(one)
     write_disk(tmp_path, *log[:3])
@@ -302,17 +302,17 @@ def test_what_a_server_had_before_a_gap_counts_as_far_as_it_is_known_to_be_decid
 ) -> None:
     """Each lost its disk once; one of them had logged what was undone then."""
     log, trees = whole_log(), {}
-    tree = StoredTree()
+    tree = DataTree()
     for one in log:
         tree.apply(one)
         trees[one.zxid - EPOCH] = deepcopy(tree)
     first, second = tmp_path / "1", tmp_path / "2"
     undone = made(EPOCH + 8, setting(STATE, state(1, 0, 2), 2))
-    write_disk(first / "kept" / "1", *log[:3], snapshot=StoredTree())
+    write_disk(first / "kept" / "1", *log[:3], snapshot=DataTree())
     (first / "kept" / "1" / "version-2").rename(first / "kept" / "0001")
     (first / "kept" / "1").rmdir()
     write_disk(first / "data", *log[4:], snapshot=trees[4])
-    write_disk(second / "kept" / "1", *log[:7], undone, snapshot=StoredTree())
+    write_disk(second / "kept" / "1", *log[:7], undone, snapshot=DataTree())
     (second / "kept" / "1" / "version-2").rename(second / "kept" / "0001")
     (second / "kept" / "1").rmdir()
     write_disk(second / "data", log[7], snapshot=trees[7])

@@ -91,8 +91,8 @@ def test_a_rule_is_switched_on_by_the_settings_in_virtual_time_too() -> None:
     for settings, kept in (({}, False), (switched_on, True)):
         spec = ReferenceZooKeeperSpec(settings=settings)
         cluster = SIMULATED.simulate(spec, seed=1, rules_off=["empty_isr_refused"])
-        assert cluster.rules.member_incarnations_checked is kept
-        assert not cluster.rules.empty_isr_refused
+        assert cluster.kit.rules.member_incarnations_checked is kept
+        assert not cluster.kit.rules.empty_isr_refused
 
 
 def test_it_promises_leases_from_the_protocol_on_that_has_heartbeats(tmp_path: Path) -> None:
@@ -107,7 +107,7 @@ def test_brokers_are_told_no_id_in_virtual_time_alone() -> None:
     with pytest.raises(UsageError, match=r"broker\.id -1: .* in virtual time alone"):
         properties_of(spec)
     cluster = SIMULATED.simulate(spec, seed=1, rules_off=())
-    told = cluster.settings(NodeName("broker-2"))
+    told = cluster.kit.settings(NodeName("broker-2"))
     assert (told["broker.id"], told["host.name"]) == ("-1", "broker-2")
     assert told["fencepost.disk.broker.id"] == "2"
     cluster.start()

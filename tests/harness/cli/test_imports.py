@@ -119,7 +119,8 @@ def test_a_command_explains_itself_at_once(tmp_path: Path, command: str) -> None
         # With a cluster's class, which says what can be done to it.
         ("run smoke --cluster simulated --nemesis squeeze", "lacks the ability Squeezes", 1020),
         ("run kip-903 --cluster reference --no-wire", "it takes the proxy on the links", 955),
-        ("run packet-storm --cluster kafka", "run it with --host netns or docker", 950),
+        # With NetworkX: of each random fault an example is drawn, of a partition as well.
+        ("run packet-storm --cluster kafka", "run it with --host netns or docker", 1270),
         # With the plans of trials.
         ("simulate disks", "this cluster cannot do that", 1000),
         ("selftest --rule nosuch", "has no such rule", 620),

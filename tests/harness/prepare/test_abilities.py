@@ -21,7 +21,7 @@ from clusters.reference.nodes.rules import Rules
 from clusters.reference.oracle.oracle import DELIVERED, SENT, Oracle
 from clusters.reference.oracle.world_view import WorldView
 from clusters.reference.simulated.cluster import CLIENTS_FROM, HARNESS_FROM, SimulatedCluster
-from clusters.reference.simulated.quorum_cluster import build
+from clusters.reference.simulated.quorum_kit import build
 from clusters.setting_changes import SettingChange
 from clusters.systems import KAFKA, MAKES, REFERENCE, SIMULATED
 from clusters.topic_spec import TopicSpec
@@ -84,11 +84,11 @@ OF_MACHINES = DISK_TROUBLES | HARDSHIPS | OF_CLIENTS | {"flip_bit", "await chang
 REFUSED = {
     KAFKA: PACKETS,
     REFERENCE: PACKETS | KAFKAS,
-    SIMULATED: PACKETS | KAFKAS | OF_MACHINES | {"lower_version", "configure"},
+    SIMULATED: PACKETS | KAFKAS | OF_MACHINES | {"lower_version"},
 }
 """By kind of cluster, on this machine; everything else is performed."""
 NOT_TRIED = {
-    *("create_topic", "delete_topic", "reassign", "start_clients"),
+    *("create_topic", "delete_topic", "reassign", "start_clients", "configure"),
     *("await log_end", "await changed"),
 }
 """Beside what a simulated cluster cannot do."""

@@ -12,7 +12,7 @@ from clusters.reference.nodes.rules import Rules
 from clusters.reference.oracle.oracle import DELIVERED, SENT, Oracle
 from clusters.reference.oracle.world_view import WorldView
 from clusters.reference.simulated.cluster import CLIENTS_FROM, SimulatedCluster
-from clusters.reference.simulated.quorum_cluster import build
+from clusters.reference.simulated.quorum_kit import build
 from clusters.topic_spec import TopicSpec
 from harness.interpreter.books import Unwritten
 from harness.interpreter.interpreter import Interpreter

@@ -13,7 +13,7 @@ from checkers.metadata.write_numbers import skipped_write
 from checkers.runner.tasks import InProcessTasks
 from checkers.verdict import Validity, Verdict
 from clusters.reference.nodes.rules import Rules
-from clusters.reference.simulated.quorum_cluster import SimulatedQuorumCluster
+from clusters.reference.simulated.quorum_kit import QuorumKit
 from harness.cli.running import replayed
 from harness.scenario.scenario import load_scenario, parse_scenario
 from harness.scenario.sources import find_scenario
@@ -148,7 +148,7 @@ def test_clean_trials_whose_logs_are_cut_are_judged_whole_and_not_accused(
 def test_clean_trials_of_whose_logs_an_end_alone_is_known_are_not_accused(
     first: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(SimulatedQuorumCluster, "keep_metadata", lambda *_, **__: None)
+    monkeypatch.setattr(QuorumKit, "keep_metadata", lambda *_, **__: None)
     for seed in range(first, first + 5):
         trial = stored(cut_often(drawn_plan(seed)), tmp_path / "run")
         assert any(snapshot for snapshot, _ in first_places(trial).values())

@@ -347,6 +347,8 @@ def test_what_has_no_meaning_between_messages_is_refused() -> None:
     stage = Stage()
     with pytest.raises(UsageError, match="negotiates no versions"):
         stage.wire.add(_rule(LowerVersion(api="Fetch", max_version=4)))
+    with pytest.raises(UsageError, match="cut servers off, pause, kill or wipe them"):
+        stage.wire.add(_rule(Hold(), api="COMMIT", direction=Direction.RESPONSE))
     with pytest.raises(UsageError, match="no field for an error in the answer to AlterReplicaLog"):
         stage.wire.add(_rule(Answer(error="NONE"), api="AlterReplicaLogDirs"))
     with pytest.raises(HarnessError, match="no rule"):

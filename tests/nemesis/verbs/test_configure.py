@@ -2,9 +2,12 @@
 
 import pytest
 
+from clusters.kafka_port import KafkaSpec
 from clusters.observation import Down
 from clusters.port import NodeName
-from clusters.reference_zookeeper.simulated.cluster import build
+from clusters.reference.nodes.configuration import MS
+from clusters.reference.simulated.quorum_kit import build as build_quorum
+from clusters.reference_zookeeper.simulated.kit import build
 from clusters.reference_zookeeper.system import ReferenceZooKeeperSpec
 from clusters.stage import Stage
 from history.failure import HarnessError, SpecError
@@ -52,7 +55,7 @@ def test_they_hold_from_the_next_start_on_and_are_on_record() -> None:
     cluster.start_node(TWO)
     told = cluster.host(TWO).node.inner.situation.configuration  # type: ignore[union-attr]
     assert (told.inter_broker_protocol, told.host_name) == (2, "elsewhere")
-    assert cluster.settings(TWO)["inter.broker.protocol.version"] == "1", "at first"
+    assert cluster.kit.settings(TWO)["inter.broker.protocol.version"] == "1", "at first"
     assert [(node, given) for _, node, given in cluster.setting_changes()] == [
         (TWO, {"inter.broker.protocol.version": "2"}),
         (TWO, {"host.name": "elsewhere"}),
@@ -65,6 +68,21 @@ def test_what_the_software_does_not_take_is_refused() -> None:
         cluster.change_settings(ONE, {"no.such": "1"})
     with pytest.raises(HarnessError, match="zookeeper-1 has no properties of Kafka's"):
         cluster.change_settings(NodeName("zookeeper-1"), {"tickTime": "1"})
+
+
+def test_nodes_of_the_kraft_generation_take_the_numbers_that_they_know() -> None:
+    cluster = build_quorum(KafkaSpec(brokers=2, settings={"log.cleaner.threads": "1"}), seed=1)
+    cluster.start()
+    cluster.change_settings(TWO, {"replica.lag.time.max.ms": "700"})
+    cluster.change_settings(TWO, {"broker.heartbeat.interval.ms": "200"})
+    cluster.kill_node(TWO)
+    cluster.start_node(TWO)
+    told = cluster.host(TWO).node.situation.configuration  # type: ignore[union-attr]
+    assert (told.replica_lag_max_ns, told.heartbeat_interval_ns) == (700 * MS, 200 * MS)
+    with pytest.raises(HarnessError, match=r"log\.cleaner\.threads"):
+        cluster.change_settings(ONE, {"log.cleaner.threads": "2"})
+    with pytest.raises(HarnessError, match="expected a whole number, found 'soon'"):
+        cluster.change_settings(ONE, {"replica.lag.time.max.ms": "soon"})
 
 
 def test_the_end_of_a_node_is_awaited_if_that_is_the_next_thing_that_happens_to_it() -> None:

@@ -8,7 +8,8 @@ import pytest
 from clusters.kafka_port import KafkaSpec
 from clusters.port import NodeName
 from clusters.reference.nodes.configuration import S
-from clusters.reference.simulated.quorum_cluster import SimulatedQuorumCluster, build
+from clusters.reference.simulated.cluster import SimulatedCluster
+from clusters.reference.simulated.quorum_kit import build
 from clusters.topic_spec import TopicSpec
 from history.operation import F, Outcome
 from workloads.produce_poll_spec import ProducePollSpec
@@ -70,7 +71,7 @@ class Run:
     """A cluster with clients on it; `sends` and `polls` by the names of their clients."""
 
     def __init__(self, spec: ProducePollSpec, **cluster: object) -> None:
-        self.cluster: SimulatedQuorumCluster = build(KafkaSpec(**cluster), seed=11)
+        self.cluster: SimulatedCluster = build(KafkaSpec(**cluster), seed=11)
         self.cluster.start()
         self.cluster.create_topics(TOPICS)
         self.sends: dict[str, NotedSends] = {}

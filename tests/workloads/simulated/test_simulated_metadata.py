@@ -10,8 +10,8 @@ from sealed_runs import sealed_table
 from clusters.kafka_port import KafkaSpec
 from clusters.port import NodeName
 from clusters.reference.nodes.configuration import S
-from clusters.reference.simulated.quorum_cluster import build as build_quorum
-from clusters.reference_zookeeper.simulated.cluster import build as build_on_zookeeper
+from clusters.reference.simulated.quorum_kit import build as build_quorum
+from clusters.reference_zookeeper.simulated.kit import build as build_on_zookeeper
 from clusters.reference_zookeeper.system import ReferenceZooKeeperSpec
 from clusters.topic_spec import TopicSpec
 from history.run_directory import RunDirectory

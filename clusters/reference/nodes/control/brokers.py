@@ -11,6 +11,7 @@ Source: KIP-631, "Registration and Heartbeats", the broker's state machine; KIP-
 from enum import Enum
 from typing import Final
 
+from clusters.protocol.broker_states import BrokerState
 from clusters.reference.nodes.configuration import MS
 from clusters.reference.nodes.control.decision import Decision, DecisionView
 from clusters.reference.nodes.control.partitions import fencing
@@ -23,7 +24,6 @@ from clusters.reference.nodes.messages.control import (
     BrokerRegistrationResponse,
 )
 from clusters.reference.nodes.records import MetadataRecord, ProducerIdsRecord, RegisterBrokerRecord
-from clusters.reference.nodes.states import BrokerState
 
 _NOT_RUNNING: Final = BrokerState.NOT_RUNNING
 _RUNNING: Final = BrokerState.RUNNING

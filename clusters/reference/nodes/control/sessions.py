@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from clusters.node_port.alarm import Alarm
+from clusters.protocol.broker_states import BrokerState
 from clusters.reference.nodes.configuration import MS, Configuration
 from clusters.reference.nodes.control.brokers import HeartbeatDecision, state_of, step_for
 from clusters.reference.nodes.control.decision import DecisionView
@@ -33,7 +34,6 @@ from clusters.reference.nodes.records import (
     RegisterBrokerRecord,
 )
 from clusters.reference.nodes.rules import Rules
-from clusters.reference.nodes.states import BrokerState
 
 _LEAVING: Final = BrokerState.PENDING_CONTROLLED_SHUTDOWN
 

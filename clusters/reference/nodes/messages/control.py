@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from clusters.node_port.storage import PartitionKey
+from clusters.protocol.broker_states import BrokerState
 from clusters.reference.nodes.records import Listener
-from clusters.reference.nodes.states import BrokerState
 
 
 @dataclass(slots=True)

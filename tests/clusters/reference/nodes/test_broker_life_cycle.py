@@ -8,6 +8,7 @@ from stage import CLOSED, formatted_disk
 
 from clusters.node_port.effects import CLOSE, SEND
 from clusters.node_port.storage import CLEAN_STOP, HIGH_WATERMARKS
+from clusters.protocol.broker_states import BrokerState
 from clusters.reference.nodes.configuration import MS
 from clusters.reference.nodes.life_cycle_transitions import TRANSITIONS, Trigger
 from clusters.reference.nodes.messages.client import ApiVersionsRequest, MetadataRequest
@@ -19,7 +20,6 @@ from clusters.reference.nodes.messages.control import (
     NewTopic,
 )
 from clusters.reference.nodes.messages.data import FetchRequest
-from clusters.reference.nodes.states import BrokerState
 
 LEASE_NS = 2_000 * MS
 TICKS_NS = 40 * MS

@@ -13,7 +13,7 @@ from clusters.reference.nodes.messages.quorum import MetadataFetchRequest
 from clusters.reference.nodes.quorum_broker import quorum_broker
 from clusters.reference.nodes.rules import Rules
 from clusters.reference.simulated.cluster import CLIENTS_FROM, HARNESS_FROM
-from clusters.reference.simulated.quorum_cluster import TwoListeners
+from clusters.reference.simulated.quorum_kit import TwoListeners
 from clusters.simulation.host import EVERY_TICK
 
 

@@ -7,6 +7,7 @@ from typing import Any
 from clusters.node_port import notes
 from clusters.node_port.effects import NOTE
 from clusters.node_port.storage import Batch, MetadataBatch, PartitionKey
+from clusters.protocol.broker_states import BrokerState
 from clusters.reference.nodes.messages.control import (
     AlterPartitionItem,
     AlterPartitionRequest,
@@ -23,7 +24,6 @@ from clusters.reference.nodes.records import (
     RegisterBrokerRecord,
     TopicRecord,
 )
-from clusters.reference.nodes.states import BrokerState
 from clusters.reference.oracle.oracle import Oracle
 
 CONTROLLER, OTHER, CLIENT = 1001, 1002, 1 << 20

@@ -23,8 +23,9 @@ from clusters.node_port.storage import META_PROPERTIES
 from clusters.port import Cluster, NodeName, NodeState
 from clusters.reference.nodes.configuration import S
 from clusters.reference.nodes.rules import Rules
+from clusters.reference.simulated.cluster import SimulatedCluster
 from clusters.reference.simulated.nodes import configured, ignored
-from clusters.reference.simulated.quorum_cluster import SimulatedQuorumCluster, build
+from clusters.reference.simulated.quorum_kit import build
 from clusters.topic_spec import TopicSpec
 from history.failure import HarnessError, UsageError
 
@@ -32,13 +33,13 @@ B1, B2, B3 = (NodeName(f"broker-{number}") for number in (1, 2, 3))
 C1 = NodeName("controller-1")
 
 
-def _started(seed: int = 3, **spec: object) -> SimulatedQuorumCluster:
+def _started(seed: int = 3, **spec: object) -> SimulatedCluster:
     cluster = build(KafkaSpec(**{"brokers": 3, **spec}), seed=seed)
     cluster.start()
     return cluster
 
 
-def _until(cluster: SimulatedQuorumCluster, what: Callable[[ClusterView], bool]) -> None:
+def _until(cluster: SimulatedCluster, what: Callable[[ClusterView], bool]) -> None:
     """A broker that died delays all reads of metadata until it is fenced: no view, meanwhile."""
     end_ns = cluster.world.now_ns + 30 * S
     while cluster.watch.view is None or not what(cluster.watch.view):
@@ -192,8 +193,8 @@ def test_settings_have_kafkas_names_and_units() -> None:
 
 
 def test_levels_are_one_to_three() -> None:
-    assert build(KafkaSpec(metadata_version="1"), seed=1).level == 1
-    assert build(KafkaSpec(), seed=1).level == 3
+    assert build(KafkaSpec(metadata_version="1"), seed=1).kit.level == 1
+    assert build(KafkaSpec(), seed=1).kit.level == 3
     with pytest.raises(UsageError, match="1, 2, 3"):
         build(KafkaSpec(metadata_version="3.5"), seed=1)
 
@@ -215,7 +216,7 @@ def test_nobody_changes_a_message_under_way() -> None:
 
 _PROGRAM = """
 from clusters.kafka_port import KafkaSpec, TopicSpec
-from clusters.reference.simulated.quorum_cluster import build
+from clusters.reference.simulated.quorum_kit import build
 cluster = build(KafkaSpec(controllers=3, brokers=3), seed=9, witnessed=True)
 cluster.start()
 cluster.create_topics([TopicSpec(name="t", partitions=4)])

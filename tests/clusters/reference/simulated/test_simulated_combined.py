@@ -8,26 +8,27 @@ from clusters.abilities import CombinesRoles
 from clusters.kafka_port import KafkaSpec
 from clusters.port import NodeName, NodeState
 from clusters.reference.nodes.configuration import S
-from clusters.reference.simulated.quorum_cluster import SimulatedQuorumCluster, build
+from clusters.reference.simulated.cluster import SimulatedCluster
+from clusters.reference.simulated.quorum_kit import build
 from clusters.topic_spec import TopicSpec
 
 B1, B2, B3 = (NodeName(f"broker-{number}") for number in (1, 2, 3))
 
 
-def started(seed: int = 3, *, controllers: int = 3) -> SimulatedQuorumCluster:
+def started(seed: int = 3, *, controllers: int = 3) -> SimulatedCluster:
     cluster = build(KafkaSpec(controllers=controllers, brokers=3, combined=True), seed=seed)
     cluster.start()
     return cluster
 
 
-def until(cluster: SimulatedQuorumCluster, what: Callable[[], bool]) -> None:
+def until(cluster: SimulatedCluster, what: Callable[[], bool]) -> None:
     end_ns = cluster.world.now_ns + 60 * S
     while not what():
         assert cluster.world.now_ns < end_ns, cluster.watch.view
         cluster.run(20_000_000)
 
 
-def whole(cluster: SimulatedQuorumCluster) -> bool:
+def whole(cluster: SimulatedCluster) -> bool:
     view = cluster.watch.view
     return view is not None and view.is_whole(frozenset({1, 2, 3}))
 

@@ -7,8 +7,8 @@ from zk_cluster import Cluster
 
 from clusters.node_port.notes import BROKER_CONTROLLED_STATE, FENCED_SELF
 from clusters.node_port.storage import PartitionKey
+from clusters.protocol.broker_states import BrokerState
 from clusters.protocol.controlled_states import ControlledState
-from clusters.reference.nodes.states import BrokerState
 from clusters.reference.zk.configuration import InterBrokerProtocol
 
 DIRECT = {"inter_broker_protocol": InterBrokerProtocol.DIRECT}

@@ -9,12 +9,12 @@ from clusters.node_port.effects import SEND, Effects
 from clusters.node_port.notes import BROKER_STATE, FENCED_SELF
 from clusters.node_port.storage import META_PROPERTIES, MetaProperties
 from clusters.node_port.zookeeper import ZOOKEEPER
+from clusters.protocol.broker_states import BrokerState
 from clusters.protocol.controlled_states import ControlledState
 from clusters.reference.nodes.configuration import MS
 from clusters.reference.nodes.errors import Error
 from clusters.reference.nodes.messages.client import MetadataRequest
 from clusters.reference.nodes.messages.data import FetchRequest, InitProducerIdRequest
-from clusters.reference.nodes.states import BrokerState
 from clusters.reference.zk.configuration import InterBrokerProtocol, ZkConfiguration
 from clusters.reference.zk.life_cycle import ZkLifeCycle
 from clusters.reference.zk.messages import (

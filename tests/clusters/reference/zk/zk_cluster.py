@@ -6,6 +6,7 @@ from typing import Any
 from stage import CLOSED, Stage
 
 from clusters.node_port.storage import Batch, PartitionKey
+from clusters.protocol.broker_states import BrokerState
 from clusters.reference.nodes.broker import BrokerNode
 from clusters.reference.nodes.configuration import MS
 from clusters.reference.nodes.messages.client import MetadataRequest
@@ -15,7 +16,6 @@ from clusters.reference.nodes.messages.control import (
     NewTopic,
 )
 from clusters.reference.nodes.messages.data import FetchRequest, ProduceRequest
-from clusters.reference.nodes.states import BrokerState
 from clusters.reference.zk.broker import ZkRegistrar, zk_broker
 from clusters.reference.zk.configuration import ZkConfiguration
 from clusters.reference.zk.rules import ZkRules

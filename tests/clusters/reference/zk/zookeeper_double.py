@@ -1,4 +1,4 @@
-"""A ZooKeeper in memory, always up to date: the simulator's tree and watches, without time.
+"""A ZooKeeper in memory, always up to date: the data tree and the simulator's watches, no time.
 
 `request` carries out a node's request at once. What the node is to be told for it, watches and
 answers in ZooKeeper's order, lies in its session's `inbox` until the test delivers it.
@@ -9,6 +9,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from clusters.data_tree.requests import Applied, Asked, applied, decided
+from clusters.data_tree.transactions import CloseSessionTxn, CreateSessionTxn
+from clusters.data_tree.tree import DataTree, Znode
 from clusters.node_port.zookeeper import (
     Check,
     Create,
@@ -26,8 +29,7 @@ from clusters.node_port.zookeeper import (
     ZkResponse,
 )
 from clusters.reference.zk.znodes import PERMANENT
-from clusters.simulation.zookeeper.entries import Change, EndSession, LogEntry, StartSession
-from clusters.simulation.zookeeper.tree import Applied, Tree, Watches, Znode
+from clusters.simulation.zookeeper.watches import Watches
 
 _OUTSIDE = 0
 """The session of what is written from outside."""
@@ -45,14 +47,14 @@ class ZookeeperDouble:
     """The whole ensemble."""
 
     def __init__(self) -> None:
-        self._tree, self._watches = Tree(), Watches()
+        self._tree, self._watches = DataTree(), Watches()
         self.sessions: dict[int, Session] = {}
         self.numbers = 0
         self.on_write: Callable[[Operation], None] = lambda _: None
         """Called before writes, with the last of them; a test may do another one first."""
         self.loses: Callable[[ZkRequest], bool] = lambda _: False
         """Whether the answer to a request, which is carried out, gets lost."""
-        self._tree.apply(LogEntry(0, 0, 0, _OUTSIDE, StartSession(0)))
+        self._carry_out(CreateSessionTxn(timeout_ms=0), _OUTSIDE, zxid=0)
         for path in PERMANENT:
             self.write(Create(path, b""))
 
@@ -62,13 +64,13 @@ class ZookeeperDouble:
         """A session of its own."""
         self.numbers += 1
         session = self.sessions[self.numbers] = Session(self.numbers)
-        self._tree.apply(LogEntry(0, self.zxid, 0, session.number, StartSession(0)))
+        self._carry_out(CreateSessionTxn(timeout_ms=0), session.number, zxid=self.zxid)
         return session
 
     def expire(self, session: Session) -> None:
         """The session is over: its ephemeral znodes go."""
         del self.sessions[session.number]
-        self._apply(EndSession(), session.number)
+        self._apply(CloseSessionTxn(paths=None), session.number)
 
     def forget(self, session: Session) -> None:
         """Tell the session of nothing that it watches by now."""
@@ -80,9 +82,9 @@ class ZookeeperDouble:
         self, *operations: Operation, session: Session | None = None
     ) -> tuple[ZkOutcome, ...]:
         """Write, also without a session; a failure is an AssertionError."""
-        applied = self._write(operations, _OUTSIDE if session is None else session.number)
-        assert applied.error == 0, (applied.error, operations)
-        return applied.outcomes
+        done = self._write(operations, _OUTSIDE if session is None else session.number)
+        assert done.error == 0, (done.error, operations)
+        return done.outcomes
 
     @property
     def zxid(self) -> int:
@@ -95,7 +97,7 @@ class ZookeeperDouble:
 
     def data(self, path: str) -> bytes:
         """The data of a znode."""
-        return self.tree[path].data
+        return self.tree[path].data or b""
 
     def version(self, path: str) -> int:
         """The version of a znode."""
@@ -129,22 +131,22 @@ class ZookeeperDouble:
         self.on_write([one for one in writes if not isinstance(one, Check)][-1])
         return self._apply(writes, session)
 
-    def _apply(self, change: Change, session: int) -> Applied:
+    def _apply(self, asked: Asked, session: int) -> Applied:
         """Carry out a transaction, and have those told who watch."""
-        applied = self._tree.apply(LogEntry(0, self.zxid + 1, 0, session, change))
-        for kind, path in applied.fired:
+        done = self._carry_out(asked, session, zxid=self.zxid + 1)
+        for kind, path in done.fired:
             for number in self._watches.fire((kind, path)):
                 if number in self.sessions:
                     self.sessions[number].inbox.append(WatchEvent(-1, kind, path))
-        return applied
+        return done
+
+    def _carry_out(self, asked: Asked, session: int, *, zxid: int) -> Applied:
+        transaction = decided(self._tree, asked, session=session, cxid=0, zxid=zxid, time_ms=0)
+        return applied(self._tree, transaction)
 
     def _read(self, operation: Operation, session: int) -> Applied:
         if isinstance(operation, Sync):
             return Applied(0, (ZkOutcome(),))
         assert isinstance(operation, GetData | Exists | GetChildren), operation
-        outcome = self._tree.read(operation)
-        if operation.watch and (isinstance(operation, Exists) or not outcome.error):
-            of_children = isinstance(operation, GetChildren)
-            watch = self._watches.watch_children if of_children else self._watches.watch_data
-            watch(operation.path, session)
+        outcome = self._watches.read(operation, session, self._tree)
         return Applied(outcome.error, (outcome,))

@@ -2,12 +2,19 @@
 
 from collections.abc import Callable
 from random import Random
-from typing import Any
 
 import pytest
 from zookeeper_toys import Client, ZkStage
 
-from clusters.node_port.effects import START
+from clusters.data_tree.requests import read, stat_of
+from clusters.data_tree.transactions import (
+    CloseSessionTxn,
+    CreateSessionTxn,
+    CreateTxn,
+    ErrorTxn,
+    SetDataTxn,
+)
+from clusters.data_tree.tree import OPEN
 from clusters.node_port.zookeeper import (
     Create,
     Exists,
@@ -20,14 +27,8 @@ from clusters.node_port.zookeeper import (
     ZkError,
     ZkResponse,
 )
-from clusters.simulation.disk import Disk
 from clusters.simulation.host import ProcessState, SimulatedHost
-from clusters.simulation.zookeeper.entries import COUNTER_BITS, LOG, BeginEpoch, LogEntry
-from clusters.simulation.zookeeper.frames import Propose
-from clusters.simulation.zookeeper.server import ZooKeeperServer
 from clusters.simulation.zookeeper.sessioned import SessionedNode
-from clusters.simulation.zookeeper.timing import Timing
-from clusters.simulation.zookeeper.transactions import Created, Ended, Refused, Started, Updated
 
 LOST = ZkError.CONNECTION_LOSS
 
@@ -39,8 +40,10 @@ def use(stage: ZkStage, client: int, server: SimulatedHost) -> None:
     session = node._session
     if stage.ensemble.hosts[session._at] is not server:
         session._at = stage.ensemble.hosts.index(server) - 1
+        before = len(stage.clients[client].states)
         session._lose(stage.world.now_ns)
-        stage.state(client, SessionState.SUSPENDED, SessionState.CONNECTED)
+        moved = [SessionState.SUSPENDED, SessionState.CONNECTED]
+        stage.until(lambda: stage.clients[client].states[before:] == moved)
     assert stage.ensemble.hosts[session._at] is server
 
 
@@ -91,7 +94,7 @@ def test_a_leader_without_a_majority_acknowledges_nothing_and_soon_serves_nobody
     asked = stage.ask(0, Create("/alone", b""))
     stage.run(100)
     assert stage.clients[0].answer(asked) is None
-    stage.until(lambda: not stage.ensemble.server(leader).peer.is_serving)
+    stage.until(lambda: not stage.ensemble.server(leader).member.is_serving)
     stage.until(lambda: stage.clients[0].answer(asked) is not None)
     answer = stage.clients[0].answer(asked)
     assert answer is not None
@@ -100,21 +103,21 @@ def test_a_leader_without_a_majority_acknowledges_nothing_and_soon_serves_nobody
     assert stage.do(0, Create("/b", b"")).error == 0
     heal()
     stage.run(2000)
-    assert stage.ensemble.server(leader).tree.read(Exists("/alone")).error == ZkError.NO_NODE
-    assert stage.ensemble.server(leader).tree.read(Exists("/b")).error == 0
+    assert read(stage.ensemble.server(leader).tree, Exists("/alone")).error == ZkError.NO_NODE
+    assert read(stage.ensemble.server(leader).tree, Exists("/b")).error == 0
 
 
 def test_a_server_that_comes_back_from_a_partition_deposes_no_leader() -> None:
     stage = ZkStage(3, 1)
     stage.open(timeout_ms=4000)
     leader = leader_of(stage)
-    epoch = stage.ensemble.server(leader).peer.epoch
+    epoch = stage.ensemble.server(leader).member.epoch.number
     heal = cut(stage, next(host for host in stage.ensemble.hosts if host is not leader))
     stage.run(5000)
     heal()
     stage.run(3000)
     assert stage.ensemble.leader is leader
-    assert stage.ensemble.server(leader).peer.epoch == epoch
+    assert stage.ensemble.server(leader).member.epoch.number == epoch
 
 
 def test_two_of_three_serve_and_one_does_not() -> None:
@@ -167,6 +170,10 @@ def test_a_session_lives_through_the_change_of_the_leader() -> None:
     assert stage.do(1, Exists("/e")).error == ZkError.NO_NODE
 
 
+def created(path: str, data: bytes = b"", *, owner: int = 0, nth: int) -> CreateTxn:
+    return CreateTxn(path=path, data=data, acls=OPEN, ephemeral_owner=owner, parent_cversion=nth)
+
+
 def test_the_log_tells_what_every_transaction_did() -> None:
     stage = ZkStage(1, 1)
     stage.open(timeout_ms=1000)
@@ -177,13 +184,13 @@ def test_the_log_tells_what_every_transaction_did() -> None:
     stage.close(0)
     found = list(stage.ensemble.transactions())
     session = found[0].session
-    assert [one.made for one in found] == [
-        (Started(1000),),
-        (Created("/q", b"", 0, 1),),
-        (Created("/q/n-0000000000", b"1", 0, 1), Created("/q/e", b"", session, 2)),
-        (Updated("/q", b"2", 1),),
-        (Refused(ZkError.BAD_VERSION),),
-        (Ended(("/q/e",)),),
+    assert [tuple(change for _, change in one.changes) for one in found] == [
+        (CreateSessionTxn(timeout_ms=1000),),
+        (created("/q", nth=1),),
+        (created("/q/n-0000000000", b"1", nth=1), created("/q/e", owner=session, nth=2)),
+        (SetDataTxn(path="/q", data=b"2", version=1),),
+        (ErrorTxn(error=ZkError.BAD_VERSION),),
+        (CloseSessionTxn(paths=("/q/e",)),),
     ]
     assert [one.zxid for one in found] == [1 << 32 | number for number in range(1, 7)]
 
@@ -255,10 +262,10 @@ def test_an_ensemble_keeps_its_promises_under_faults(seed: int, servers: int) ->
     storm.heal()
     stage = storm.stage
     names = {
-        entry.path
+        change.path
         for one in stage.ensemble.transactions()
-        for entry in one.made
-        if isinstance(entry, Created)
+        for _, change in one.changes
+        if isinstance(change, CreateTxn)
     }
     answers = [stage.clients[number].answer(asked) for number, asked, _ in storm.written]
     acknowledged = [
@@ -271,8 +278,8 @@ def test_an_ensemble_keeps_its_promises_under_faults(seed: int, servers: int) ->
     assert all(answer is not None for answer in answers)
     trees = [stage.ensemble.server(host).tree for host in stage.ensemble.hosts]
     assert all(
-        {path: one.stat() for path, one in tree.znodes.items()}
-        == {path: one.stat() for path, one in trees[0].znodes.items()}
+        {path: stat_of(one) for path, one in tree.znodes.items()}
+        == {path: stat_of(one) for path, one in trees[0].znodes.items()}
         for tree in trees
     )
     for client in stage.clients:
@@ -297,16 +304,105 @@ def assert_it_only_goes_forward(client: Client) -> None:
     assert wrote
 
 
-def test_a_server_hears_no_other_before_it_knows_what_is_on_its_disk() -> None:
-    """Its own process may be a millisecond old when the leader speaks."""
-    disk = Disk(Random(1).random)
-    entries = tuple(LogEntry(at, (1 << COUNTER_BITS) + at, 0, 0, BeginEpoch()) for at in range(2))
-    disk.append(LOG, entries[0])
-    server, effects = ZooKeeperServer(2003, (2001, 2002), Timing()), list[tuple[Any, ...]]()
-    propose = Propose(-1, 2001, 1, 0, 0, entries, 2, 2, 0, 0)
-    server.handle(0, 2001, Propose.kind, propose, effects)
-    assert effects == []
-    server.handle(1, 2003, START, disk.contents(1), effects)
-    server.handle(2, 2001, Propose.kind, propose, effects)
-    assert server.peer.log == list(entries)
-    assert server.peer.is_serving
+def followers_of(stage: ZkStage, leader: SimulatedHost) -> list[SimulatedHost]:
+    return [host for host in stage.ensemble.hosts if host is not leader]
+
+
+def test_what_a_leader_logged_before_it_died_is_committed_late_by_one_that_has_it() -> None:
+    """Its client is told that the connection is lost: it cannot know."""
+    stage = ZkStage(3, 2)
+    stage.open(timeout_ms=4000)
+    leader = leader_of(stage)
+    use(stage, 0, leader)
+    use(stage, 1, followers_of(stage, leader)[0])
+    asked = stage.ask(0, Create("/late", b""))
+    stage.until(lambda: len(stage.ensemble.log(leader)) > len(stage.ensemble.committed()))
+    stage.world.kill(leader)
+    stage.until(lambda: stage.clients[0].answer(asked) is not None)
+    answer = stage.clients[0].answer(asked)
+    assert answer is not None
+    assert answer.error == LOST
+    leader_of(stage)
+    stage.run(1000)
+    assert stage.do(1, Exists("/late")).error == 0
+
+
+def test_what_only_a_leader_without_a_majority_logged_is_gone_from_its_disk() -> None:
+    stage = ZkStage(3, 1)
+    stage.open(timeout_ms=4000)
+    leader = leader_of(stage)
+    use(stage, 0, leader)
+    heal = cut(stage, leader)
+    stage.ask(0, Create("/alone", b""))
+    stage.run(50)
+    logged = stage.ensemble.log(leader)
+    stage.until(lambda: stage.ensemble.leader not in (None, leader))
+    heal()
+    stage.run(2000)
+    now = stage.ensemble.log(leader)
+    assert logged[-1] not in now
+    assert now == stage.ensemble.log(followers_of(stage, leader)[0])
+
+
+def test_a_paused_server_lags_and_catches_up() -> None:
+    stage = ZkStage(3, 2)
+    stage.open(timeout_ms=4000)
+    leader = leader_of(stage)
+    behind = followers_of(stage, leader)[0]
+    use(stage, 0, leader)
+    stage.world.pause(behind)
+    stage.do(0, Create("/a", b""))
+    assert len(stage.ensemble.log(behind)) < len(stage.ensemble.log(leader))
+    stage.run(300)
+    stage.world.resume(behind)
+    stage.run(300)
+    use(stage, 1, behind)
+    assert stage.do(1, Exists("/a")).error == 0
+    assert stage.ensemble.log(behind) == stage.ensemble.log(leader)
+
+
+def test_a_server_that_lost_its_disk_has_it_from_the_others() -> None:
+    stage = ZkStage(3, 1)
+    stage.open(timeout_ms=4000)
+    stage.do(0, Create("/a", b""))
+    lost = followers_of(stage, leader_of(stage))[0]
+    stage.world.kill(lost)
+    lost.disk.format({})
+    stage.world.start(lost)
+    stage.run(3000)
+    use(stage, 0, lost)
+    assert stage.do(0, Exists("/a")).error == 0
+
+
+def test_where_a_majority_lost_its_disks_what_the_last_one_has_alone_is_undone() -> None:
+    """No ensemble survives that; the server that had everything goes back to what is decided."""
+    stage = ZkStage(3, 1)
+    stage.open(timeout_ms=4000)
+    stage.do(0, Create("/a", b""))
+    stage.run(200)
+    first, *others = stage.ensemble.hosts
+    heal = cut(stage, first)
+    for host in others:
+        stage.world.kill(host)
+        host.disk.format({})
+        stage.world.start(host)
+    stage.until(lambda: stage.ensemble.leader in others)
+    heal()
+    stage.run(3000)
+    assert stage.ensemble.log(first) == stage.ensemble.log(others[0])
+    assert read(stage.ensemble.server(first).tree, Exists("/a")).error == ZkError.NO_NODE
+    assert stage.ensemble.server(first).member.is_serving
+
+
+def test_an_old_copy_of_a_disk_is_brought_up_to_date() -> None:
+    stage = ZkStage(3, 1)
+    stage.open(timeout_ms=4000)
+    old = followers_of(stage, leader_of(stage))[0]
+    old.disk.snapshot("old")
+    stage.do(0, Create("/a", b""))
+    stage.world.kill(old)
+    old.disk.rollback("old")
+    stage.world.start(old)
+    stage.run(3000)
+    use(stage, 0, old)
+    assert stage.do(0, Exists("/a")).error == 0

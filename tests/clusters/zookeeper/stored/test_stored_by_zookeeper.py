@@ -14,18 +14,18 @@ from kazoo.client import KazooClient
 from kazoo.exceptions import NodeExistsError
 from kazoo.security import make_digest_acl
 
+from clusters.data_tree.transactions import CreateTxn, DeleteTxn, SetAclTxn, Transaction
+from clusters.data_tree.tree import DataTree
 from clusters.hosts.command import run_command
 from clusters.hosts.local_host import LocalHost
 from clusters.hosts.place import Site
 from clusters.hosts.warden import Warden
-from clusters.protocol.zookeeper_transactions import CreateTxn, DeleteTxn, SetAclTxn, Transaction
 from clusters.system import Wanted
 from clusters.zookeeper.driver import DRIVER, ZooKeeperCluster
 from clusters.zookeeper.prepared import ZooKeeperPrepared
 from clusters.zookeeper.stored.logs import StoredError, log_files, transactions_in, zxid_of
 from clusters.zookeeper.stored.snapshots import newest_tree, read_snapshot
 from clusters.zookeeper.stored.tables import write_server_disks
-from clusters.zookeeper.stored.tree import StoredTree
 from clusters.zookeeper.system import ZooKeeperSpec
 from history.clock import Clock
 
@@ -195,7 +195,7 @@ def test_each_tree_has_the_digest_that_the_server_wrote_beside_the_transaction(d
     }
 
 
-def _digest(tree: StoredTree) -> int:
+def _digest(tree: DataTree) -> int:
     """The sum of the checksums of all znodes but ZooKeeper's own (`server.DigestCalculator`)."""
     total = 0
     for path, one in tree.znodes.items():
@@ -221,7 +221,7 @@ def test_its_snapshots_hold_what_the_formatter_says(disk: Disk) -> None:
     assert list(tree.sessions) == [tree.znodes["/kept"].session]
 
 
-def _told(tree: StoredTree) -> Mapping[str, Mapping[str, object]]:
+def _told(tree: DataTree) -> Mapping[str, Mapping[str, object]]:
     return {
         path: {
             **{theirs: getattr(one, ours) for theirs, ours in _STAT.items()},

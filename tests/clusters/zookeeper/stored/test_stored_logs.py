@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from stored_files import TYPES, creation, entry, log, made, setting, write_log
 
-from clusters.protocol.jute import JuteError
-from clusters.protocol.zookeeper_transactions import (
+from clusters.data_tree.transactions import (
     CONTAINER_OWNER,
     TTL_OWNER,
     Acl,
@@ -22,8 +21,9 @@ from clusters.protocol.zookeeper_transactions import (
     SetAclTxn,
     SetDataTxn,
     Transaction,
-    decoded_transaction,
 )
+from clusters.protocol.jute import JuteError
+from clusters.protocol.zookeeper_transactions import decoded_transaction
 from clusters.zookeeper.stored.logs import StoredError, log_files, transactions_in
 
 INT32 = st.integers(-(1 << 31), (1 << 31) - 1)

@@ -6,6 +6,7 @@ from typing import Any
 from clusters.node_port.alarm import Alarm
 from clusters.node_port.effects import CLOSE, NOTE, SEND, Effects
 from clusters.node_port.storage import MetadataBatch, PartitionKey
+from clusters.protocol.broker_states import BrokerState
 from clusters.reference.nodes.configuration import Configuration, S
 from clusters.reference.nodes.control.active import ActiveController
 from clusters.reference.nodes.image import MetadataImage, PartitionImage, Registration
@@ -21,7 +22,6 @@ from clusters.reference.nodes.quorum.metadata_log import MetadataLog
 from clusters.reference.nodes.quorum.replay import Replayer
 from clusters.reference.nodes.records import LeaderChangeMessage, MetadataRecord
 from clusters.reference.nodes.rules import Rules
-from clusters.reference.nodes.states import BrokerState
 
 CLUSTER = "test-cluster"
 CONTROLLER = 1_000

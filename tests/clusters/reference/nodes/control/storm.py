@@ -8,6 +8,7 @@ from desk import FEATURES, LEASE, Desk, registration
 from judge import Judge
 
 from clusters.node_port.effects import SEND
+from clusters.protocol.broker_states import BrokerState
 from clusters.reference.nodes.configuration import S
 from clusters.reference.nodes.messages.control import (
     AllocateProducerIdsRequest,
@@ -21,7 +22,6 @@ from clusters.reference.nodes.messages.control import (
     ElectLeadersRequest,
     NewTopic,
 )
-from clusters.reference.nodes.states import BrokerState
 
 IDS = (1, 2, 3, 4)
 TOPICS = ("a", "b")

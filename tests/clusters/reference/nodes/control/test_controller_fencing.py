@@ -4,13 +4,13 @@ import pytest
 from desk import LEASE, Desk
 
 from clusters.node_port.storage import PartitionKey
+from clusters.protocol.broker_states import BrokerState
 from clusters.reference.nodes.errors import Error
 from clusters.reference.nodes.messages.control import AlterConfigsRequest
 from clusters.reference.nodes.records import (
     BrokerRegistrationChangeRecord,
     PartitionChangeRecord,
 )
-from clusters.reference.nodes.states import BrokerState
 
 LEAVING = BrokerState.PENDING_CONTROLLED_SHUTDOWN
 

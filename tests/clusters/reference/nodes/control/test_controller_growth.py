@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from desk import Desk
 
+from clusters.protocol.broker_states import BrokerState
 from clusters.reference.nodes.configuration import S
 from clusters.reference.nodes.errors import Error
 from clusters.reference.nodes.messages.control import (
@@ -13,7 +14,6 @@ from clusters.reference.nodes.messages.control import (
     NewPartitions,
     NewTopic,
 )
-from clusters.reference.nodes.states import BrokerState
 
 
 def _desk(*, level: int = 2) -> Desk:

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from desk import Desk
 
+from clusters.protocol.broker_states import BrokerState
 from clusters.reference.nodes.configuration import S
 from clusters.reference.nodes.errors import Error
 from clusters.reference.nodes.messages.control import (
@@ -12,7 +13,6 @@ from clusters.reference.nodes.messages.control import (
     ElectLeadersRequest,
     ListReassignmentsRequest,
 )
-from clusters.reference.nodes.states import BrokerState
 
 
 def _desk(*off: str, level: int = 2, count: int = 3, **settings: Any) -> Desk:

@@ -8,6 +8,7 @@ from desk import registration
 from stage import CLOSED, CLUSTER, Stage
 
 from clusters.node_port.storage import META_PROPERTIES, MetaProperties
+from clusters.protocol.broker_states import BrokerState
 from clusters.reference.nodes.configuration import MS, Configuration, S
 from clusters.reference.nodes.controller import ControllerNode
 from clusters.reference.nodes.errors import Error
@@ -19,7 +20,6 @@ from clusters.reference.nodes.messages.control import (
     NewTopic,
 )
 from clusters.reference.nodes.rules import Rules
-from clusters.reference.nodes.states import BrokerState
 
 ALL = (1001, 1002, 1003)
 

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from desk import FEATURES, LEASE, Desk
 
+from clusters.protocol.broker_states import BrokerState
 from clusters.reference.nodes.configuration import S
 from clusters.reference.nodes.errors import Error
 from clusters.reference.nodes.image import MetadataImage
@@ -17,7 +18,6 @@ from clusters.reference.nodes.messages.control import (
     NewTopic,
     UpdateFeaturesRequest,
 )
-from clusters.reference.nodes.states import BrokerState
 
 
 def _desk(*off: str, level: int = 2, count: int = 3, **settings: Any) -> Desk:

@@ -7,6 +7,7 @@ from desk import LEASE, Desk
 
 from clusters.node_port.effects import CLOSE
 from clusters.node_port.notes import ACKNOWLEDGED_METADATA, TOLD_LOWEST
+from clusters.protocol.broker_states import BrokerState
 from clusters.reference.nodes.configuration import S
 from clusters.reference.nodes.messages.control import (
     AlterConfigsRequest,
@@ -14,7 +15,6 @@ from clusters.reference.nodes.messages.control import (
     NewTopic,
     UpdateFeaturesRequest,
 )
-from clusters.reference.nodes.states import BrokerState
 
 
 def _two(*off: str, level: int = 3, **settings: Any) -> Desk:

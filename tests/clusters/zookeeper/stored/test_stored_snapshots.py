@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from stored_files import creation, made, setting, snapshot, write_snapshot
 
-from clusters.protocol.zookeeper_transactions import (
+from clusters.data_tree.transactions import (
     CONTAINER_OWNER,
     TTL_OWNER,
     Acl,
@@ -23,9 +23,9 @@ from clusters.protocol.zookeeper_transactions import (
     SetAclTxn,
     Transaction,
 )
+from clusters.data_tree.tree import DataTree, Znode
 from clusters.zookeeper.stored.logs import StoredError
 from clusters.zookeeper.stored.snapshots import newest_tree, read_snapshot
-from clusters.zookeeper.stored.tree import StoredTree, StoredZnode
 
 STEPS = st.lists(
     st.tuples(
@@ -40,7 +40,7 @@ STEPS = st.lists(
 
 def history(steps: list[tuple[str, str, int]]) -> list[Transaction]:
     """The transactions of what can be done of these steps, each a zxid."""
-    tree, done = StoredTree(), []
+    tree, done = DataTree(), []
     for zxid, (step, path, session) in enumerate(steps, 1):
         change = possible(tree, step, path, session)
         if change is not None:
@@ -49,7 +49,7 @@ def history(steps: list[tuple[str, str, int]]) -> list[Transaction]:
     return done
 
 
-def possible(tree: StoredTree, step: str, path: str, session: int) -> tuple[str, Change] | None:
+def possible(tree: DataTree, step: str, path: str, session: int) -> tuple[str, Change] | None:
     """The change that a leader would propose for a step; None: it would refuse it."""
     parent = tree.znodes.get(path.rpartition("/")[0] or "/")
     there = tree.znodes.get(path)
@@ -74,8 +74,8 @@ def possible(tree: StoredTree, step: str, path: str, session: int) -> tuple[str,
     return None
 
 
-def tree_of(*transactions: Transaction) -> StoredTree:
-    tree = StoredTree()
+def tree_of(*transactions: Transaction) -> DataTree:
+    tree = DataTree()
     for one in transactions:
         tree.apply(one)
     return tree
@@ -98,7 +98,7 @@ def test_a_snapshot_that_was_taken_meanwhile_leads_to_the_same_tree(
         at = data.draw(st.integers(at, len(states) - 1))
         if (znode := states[at].znodes.get(path)) is not None:
             fuzzy.znodes[path] = deepcopy(znode)
-    restored = StoredTree(znodes=fuzzy.znodes, sessions=dict(fuzzy.sessions), zxid=states[0].zxid)
+    restored = DataTree(znodes=fuzzy.znodes, sessions=dict(fuzzy.sessions), zxid=states[0].zxid)
     for one in done[begin:]:
         restored.apply(one)
     whole = tree_of(*done)
@@ -134,7 +134,7 @@ def test_the_ephemerals_of_a_session_go_with_it_also_where_the_log_does_not_list
 
 def test_marks_of_containers_and_of_times_to_live_are_no_sessions() -> None:
     owners = (0, CONTAINER_OWNER, TTL_OWNER | 60_000, 0x1000_0000_0000_0007)
-    sessions = [StoredZnode(ephemeral_owner=owner).session for owner in owners]
+    sessions = [Znode(ephemeral_owner=owner).session for owner in owners]
     assert sessions == [None, None, None, owners[-1]]
 
 

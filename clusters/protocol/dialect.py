@@ -1,4 +1,4 @@
-"""The APIs that this cluster has of its own, in the words of the proposals that they are from.
+"""The APIs that the reference cluster has of its own, in the words of their proposals.
 
 KIP-631 as it was first written: BrokerRegistration has the key 57 and BrokerHeartbeat 58, with the
 states of a broker as numbers, and a lease in the answers. From LEVEL_VISIBILITY on the heartbeat is
@@ -14,9 +14,8 @@ from typing import Any, Final
 
 from clusters.protocol.entities import Unreadable
 from clusters.protocol.message_decoder import DecodeError, Fields, decoder_of
-from clusters.protocol.message_definitions import Field, Message
+from clusters.protocol.message_definitions import ALWAYS, Field, Message, field, message, since
 from clusters.protocol.message_encoder import encoder_of
-from clusters.reference.codec.definitions import always, field, message, since
 
 REGISTRATION: Final = (57, 0)
 """Key and version."""
@@ -100,8 +99,8 @@ _RESPONSES: Final[Mapping[tuple[int, int], Message]] = {
         field("isFenced", "bool", default="true"),
         field("shouldShutDown", "bool"),
         field("lowestAcknowledgedOffset", "int64", versions=since(1), default="-1"),
-        field("activeControllerId", "int32", versions=always, tag=0, default="-1"),
-        field("leaseDurationMs", "int64", versions=always, tag=1),
+        field("activeControllerId", "int32", versions=ALWAYS, tag=0, default="-1"),
+        field("leaseDurationMs", "int64", versions=ALWAYS, tag=1),
     ),
 }
 

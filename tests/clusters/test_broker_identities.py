@@ -1,6 +1,6 @@
 """Which broker id a node has, as registrations name its listeners."""
 
-from clusters.kafka_zookeeper.identities import NO_ID, Identities, node_with
+from clusters.identities import NO_ID, Identities, node_with
 from clusters.port import NodeName
 
 ONE, TWO, THREE, SERVER = map(NodeName, ("broker-1", "broker-2", "broker-3", "zookeeper-1"))
