@@ -1,1 +1,1 @@
-"""Speed, measured on the machine at hand: printed, never asserted."""
+"""Benchmarks of this machine: figures are printed, and never asserted."""

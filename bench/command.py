@@ -324,7 +324,7 @@ def _make(name: str | None, spec: ClusterSpec) -> "Make":
     if name is None:
         return system.makes[0]
     if name not in system.by_name:
-        raise click.BadParameter(f"no cluster of {system.name} is made so", param_hint="--cluster")
+        raise click.BadParameter(f"{system.name} has no such cluster", param_hint="--cluster")
     return system.by_name[name]
 
 

@@ -61,6 +61,7 @@ def anomalies_list() -> str:
 def _lines() -> Iterator[str]:
     yield "# What is checked"
     yield ""
+    yield "Every check of a stored run, by subject: its rule, meaning, cases and source."
     yield "Generated from the catalogue by `python -m checkers.anomalies_page`; do not edit."
     yield ""
     yield _TERMS

@@ -193,7 +193,9 @@ def read_verdict(path: Path) -> Verdict:
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise HarnessError(f"the verdict {path} is incomplete or wrong: {error!r}") from error
     if stated is not verdict.validity:
-        raise HarnessError(f"the verdict {path} says {stated}, and its checks {verdict.validity}")
+        raise HarnessError(
+            f"the verdict {path} says {stated}, but its checks say {verdict.validity}"
+        )
     return verdict
 
 

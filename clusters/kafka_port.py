@@ -98,7 +98,9 @@ class BrokersSpec(ClusterSpec):
     def note_brokers(self, mistakes: Mistakes) -> None:
         """Note a count of brokers that cannot be."""
         if not 1 <= self.brokers <= _BROKERS_MAX:
-            mistakes.note(("brokers",), f"1 to {_BROKERS_MAX} brokers, found {self.brokers}")
+            mistakes.note(
+                ("brokers",), f"expected 1 to {_BROKERS_MAX} brokers, found {self.brokers}"
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,19 +161,19 @@ class KafkaSpec(BrokersSpec):
         note_controllers(self.controllers, mistakes)
         self.note_brokers(mistakes)
         if self.metadata_version and not _METADATA_VERSION.fullmatch(self.metadata_version):
-            found = "a metadata.version is 3.9 or 3.9-IV0 (of our own nodes 1, 2 or 3), found"
+            found = "expected 3.9 or 3.9-IV0 (1, 2 or 3 of the reference cluster), found"
             mistakes.note(("metadata_version",), f"{found} {self.metadata_version!r:.80}")
         spare_max = max(0, _BROKERS_MAX - self.brokers)
         for key, most in (("spare_controllers", 4), ("spare_brokers", spare_max)):
             if not 0 <= getattr(self, key) <= most:
-                mistakes.note((key,), f"0 to {most} of them, found {getattr(self, key)}")
+                mistakes.note((key,), f"expected 0 to {most}, found {getattr(self, key)}")
         if self.spare_controllers and self.combined:
             mistakes.note(("spare_controllers",), "the voters of a combined cluster are fixed")
         elif self.spare_controllers and self.quorum is Quorum.STATIC:
-            found = "the voters of a static quorum are fixed: dynamic"
+            found = "the voters of a static quorum are fixed; set `quorum: dynamic`"
             mistakes.note(("spare_controllers",), found)
         if self.combined and self.controllers > self.brokers:
-            found = f"{self.brokers} at most, as many as brokers, found {self.controllers}"
+            found = f"expected at most {self.brokers}, one per broker, found {self.controllers}"
             mistakes.note(("controllers",), f"in a combined cluster {found}")
         mistakes.refuse()
 
@@ -179,7 +181,7 @@ class KafkaSpec(BrokersSpec):
 def note_controllers(count: int, mistakes: Mistakes) -> None:
     """Note a count of controllers that cannot be."""
     if count not in QUORUM_SIZES:
-        mistakes.note(("controllers",), f"1, 3 or 5 controllers, found {count}")
+        mistakes.note(("controllers",), f"expected 1, 3 or 5 controllers, found {count}")
 
 
 def refuse_unplaceable(topics: Sequence[TopicSpec], *, brokers: int) -> None:

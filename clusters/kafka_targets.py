@@ -17,7 +17,7 @@ def _replicas(
         shown: BrokersView | None = now.view
         partition = shown.partitions.get(key) if shown else None
         if partition is None:
-            raise VacantError(f"{words} {key}: no broker told its metadata just now")
+            raise VacantError(f"{words} {key}: no broker answered the last request for metadata")
         by_id = {broker_id: node for node, broker_id in now.broker_ids.items()}
         found = [by_id[broker] for broker in wanted(partition)]
         if not found:

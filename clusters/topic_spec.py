@@ -30,9 +30,11 @@ class TopicSpec:
         mistakes = Mistakes()
         if not _TOPIC_NAME.fullmatch(self.name) or self.name in (".", ".."):
             found = f"found {self.name!r:.80}"
-            mistakes.note(("name",), f"1 to 249 of A-Z, a-z, 0-9, '.', '_' and '-', {found}")
+            mistakes.note(
+                ("name",), f"expected 1 to 249 of A-Z, a-z, 0-9, '.', '_' and '-', {found}"
+            )
         if not 1 <= self.partitions <= _PARTITIONS_MAX:
-            found = f"1 to {_PARTITIONS_MAX} partitions, found {self.partitions}"
+            found = f"expected 1 to {_PARTITIONS_MAX} partitions, found {self.partitions}"
             mistakes.note(("partitions",), found)
         mistakes.refuse()
 

@@ -1,1 +1,1 @@
-"""Histories made up from a seed, right or with lies planted, to see a checker pass and fire."""
+"""Synthetic histories from a seed, correct or with planted anomalies, to test checkers with."""

@@ -10,11 +10,10 @@ from history.errors import Definite, ErrorEntry, ErrorSystem, registry
 _HEAD: Final = """\
 # Errors
 
-Generated from `history/errors.toml` by `python -m history.errors_page`; do not edit.
-
 An operation that ended with an error either surely did not happen (*fail*) or may have happened
 (*info*). Fail needs proof: the list below says what each error proves about a record that was to be
-produced. A code that is not in the list proves nothing. When in doubt, it is info.
+produced. A code that is not in the list proves nothing. When in doubt, it is info. Generated from
+`history/errors.toml` by `python -m history.errors_page`; do not edit.
 
 - A refusal by the produce call itself is always *fail*: the record was never queued.
 - librdkafka repeats a send inside, uncounted, even with `message.send.max.retries=0`, so an error

@@ -71,7 +71,7 @@ def _one_of(words: Sequence[str], content: Any, where: str) -> str:
 def _object(kind: Any, content: Mapping[str, Any], where: str) -> Any:
     types = _types(kind)
     if unknown := sorted(content.keys() - types.keys()):
-        raise ValueError(f"{_at(where, unknown[0])} is no key that is known")
+        raise ValueError(f"{_at(where, unknown[0])} is not a known key")
     for item in fields(kind):
         bare = item.default is MISSING and item.default_factory is MISSING
         if bare and item.name not in content:

@@ -70,10 +70,12 @@ class SegmentFile:
             raise HarnessError(f"{self.path} is damaged: its slots are not numbered from {first}")
         lowest_key = 0 if self.kind is SegmentKind.SENDS else NO_KEY
         if not _within(invoked["key"], lowest_key, len(self.keys)):
-            raise HarnessError(f"{self.path} is damaged: a slot names none of its keys")
+            raise HarnessError(
+                f"{self.path} is damaged: a slot has a key that the file does not list"
+            )
         known = _within(invoked["outcome"], 0, len(Outcome)) and _within(invoked["f"], 0, len(F))
         if not known:
-            raise HarnessError(f"{self.path} is damaged: a slot has a code that nothing has")
+            raise HarnessError(f"{self.path} is damaged: a slot has an unknown code")
         return invoked
 
     def rows(self) -> NDArray[np.void]:
@@ -85,7 +87,9 @@ class SegmentFile:
             return np.zeros(0, ROW)
         rows: NDArray[np.void] = np.fromfile(self.path, ROW, self.row_count, offset=self.rows_at)
         if not _within(rows["key"], 0, len(self.keys)):
-            raise HarnessError(f"{self.path} is damaged: a row names none of its keys")
+            raise HarnessError(
+                f"{self.path} is damaged: a row has a key that the file does not list"
+            )
         return rows
 
 
@@ -166,7 +170,7 @@ def _open(path: Path) -> SegmentFile | None:
     with path.open("rb") as file:
         page = file.read(PAGE_BYTES)
         if not (page.startswith(MAGIC) or MAGIC.startswith(page)):
-            raise HarnessError(f"{path} is not a segment of this product: it starts {page[:8]!r}")
+            raise HarnessError(f"{path} is not a segment of a history: it starts {page[:8]!r}")
         if len(page) < PAGE_BYTES:
             return None
         header = np.frombuffer(page, HEADER, 1)

@@ -61,7 +61,7 @@ class RunDirectory:
         Raises HarnessError if the disk refuses, or if something else than a run is there.
         """
         if root.exists() and not (root / "manifest.json").is_file():
-            raise HarnessError(f"{root} is there already, and is no run")
+            raise HarnessError(f"{root} exists already, and is not a run")
         run = cls(root)
         try:
             shutil.rmtree(root, ignore_errors=True)

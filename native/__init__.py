@@ -1,1 +1,1 @@
-"""The optional compiled build of the simulator. It is no part of what is installed."""
+"""The optional compiled build of the simulator, which is not installed with the product."""

@@ -141,7 +141,7 @@ def _node(value: object, stage: Stage) -> NodeName:
     forms = (f"a node ({stage.nodes[-1]})", "a list of nodes", *described)
     raise SpecError(
         (),
-        f"{value!r} is no target here; nodes: {', '.join(stage.nodes)}; a target is "
+        f"{value!r} is not a target here; nodes: {', '.join(stage.nodes)}; a target is "
         f"{', '.join(forms)}, or 'one|minority|majority|all {roles}'",
     )
 

@@ -186,7 +186,7 @@ def _pool(among: str, scene: Scene) -> Sequence[NodeName]:
 def _shaped(shape: Shape, pool: Sequence[NodeName], draw: random.Random) -> frozenset[Flow]:
     smallest = {Shape.ONE: 2, Shape.HALVES: 2, Shape.BRIDGE: 3, Shape.MAJORITY_RING: 5}[shape]
     if len(pool) < smallest:
-        raise HarnessError(f"a {shape} takes {smallest} nodes or more, and there are {len(pool)}")
+        raise HarnessError(f"a {shape} needs {smallest} nodes or more, and there are {len(pool)}")
     order = draw.sample(list(pool), len(pool))
     match shape:
         case Shape.ONE:

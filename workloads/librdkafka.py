@@ -142,9 +142,9 @@ def refused_setting(settings: Mapping[str, str]) -> str | None:
     """Return why these settings of a user's are refused, or None."""
     for name in settings:
         if name in FIELDS_OF_SETTINGS:
-            return f"setting {name!r} has a field of its own here: {FIELDS_OF_SETTINGS[name]}"
+            return f"setting {name!r} is stated by the field {FIELDS_OF_SETTINGS[name]}"
         if name in _RECORDING:
-            return f"setting {name!r} is the workload's own: the recording rests on it"
+            return f"setting {name!r} is set by the workload, since the recording depends on it"
     return None
 
 

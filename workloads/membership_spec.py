@@ -71,13 +71,13 @@ class MembershipSpec:
 def _check(spec: MembershipSpec, cluster: BrokersSpec, topics: Sequence[TopicSpec]) -> None:
     mistakes, brokers = Mistakes(), cluster.brokers
     if spec.replicas_min >= brokers:
-        found = f"{spec.replicas_min} replicas on {brokers} brokers have nowhere to go"
+        found = f"{spec.replicas_min} replicas on {brokers} brokers leave none to move a replica to"
         mistakes.note(("replicas_min",), found)
     if spec.replicas_max is not None and spec.replicas_max > brokers:
         mistakes.note(("replicas_max",), f"{spec.replicas_max} replicas on {brokers} brokers")
     keys_count = sum(len(topic.keys) for topic in topics)
     if topics and spec.movers > keys_count:
-        found = f"each mover needs a partition of its own, found {keys_count} of them"
+        found = f"each mover needs a partition of its own, found {keys_count} partitions"
         mistakes.note(("movers",), found)
     mistakes.refuse()
 

@@ -75,7 +75,7 @@ class ProducePollSpec:
         if self.idempotence and self.acks != "all":
             raise ValueError(f"idempotence needs acks: all, found {self.acks}")
         if self.client is ClientLibrary.JAVA and not self.idempotence:
-            raise ValueError("client: java has idempotence: true")
+            raise ValueError("client: java needs idempotence: true")
         if self.consume == Consume.BOTH and self.consumers == 1:
             raise ValueError("consume: both needs 2 consumers or more, found 1")
         if self.linger_ms >= self.message_timeout_ms:

@@ -138,7 +138,7 @@ def refused_transactional_setting(settings: Mapping[str, str]) -> str | None:
     """Return why these settings of a user's are refused, or None."""
     for name in settings:
         if name in _FIELDS:
-            return f"setting {name!r} has a field of its own here: {_FIELDS[name]}"
+            return f"setting {name!r} is stated by the field {_FIELDS[name]}"
         if name in _RECORDING:
-            return f"setting {name!r} is the workload's own: the recording rests on it"
+            return f"setting {name!r} is set by the workload, since the recording depends on it"
     return None

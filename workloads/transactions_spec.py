@@ -91,7 +91,7 @@ class TransactionsSpec:
 
     def __post_init__(self) -> None:
         if self.client_release is not None and not self.needs_java:
-            raise ValueError(f"client_release is of a Java client, found client: {self.client}")
+            raise ValueError(f"client_release needs client: java, found client: {self.client}")
         if len(self.readers) > self.consumers:
             raise ValueError(f"{len(self.readers)} readers for {self.consumers} consumers")
         if self.transactional_ids is not None and self.transactional_ids > self.producers:

@@ -1,1 +1,1 @@
-"""A partition is a log: what polls and sends must agree on."""
+"""Checks of records: a partition is a log, on which its sends and polls must agree."""

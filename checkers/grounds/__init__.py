@@ -1,1 +1,1 @@
-"""Assumptions and grounds: whether the run and its history can carry a verdict."""
+"""Checks of the evidence itself: whether a run and its history can carry a verdict."""

@@ -1,1 +1,1 @@
-"""The metadata log and the tape, read and replayed: what several subjects judge by."""
+"""Readers of the metadata log and the tape, which the checks of several subjects share."""

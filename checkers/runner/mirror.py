@@ -145,7 +145,7 @@ def _refuse_another(run: RunDirectory, manifest: Manifest, uri: str) -> None:
         return
     there = read_manifest(run.manifest_path)
     if (there.run_id, there.digests) != (manifest.run_id, manifest.digests):
-        raise HarnessError(f"{run.root} is another run than {uri}: give other --results")
+        raise HarnessError(f"{run.root} is not a copy of {uri}: pass other --results")
 
 
 def _copy(store: _Store, files: Mapping[str, int], run: RunDirectory) -> None:
@@ -155,7 +155,7 @@ def _copy(store: _Store, files: Mapping[str, int], run: RunDirectory) -> None:
             store.fetch(name, run.root / name)
     sealed = [name for name in files if name.startswith(_HISTORY)]
     if not sealed:
-        raise HarnessError("it is not sealed: `fencepost check` it where it lies, first")
+        raise HarnessError("it is not sealed: run `fencepost check` on its own machine first")
     if run.history.is_dir():
         return
     building = run.root / ".history.building"

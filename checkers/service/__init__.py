@@ -1,1 +1,1 @@
-"""Service: what clients got of the cluster, and the bounds of it that a scenario promises."""
+"""Checks of the service that clients got, against the bounds that a scenario promises."""

@@ -1,1 +1,1 @@
-"""Transactions: each readable whole or not at all, and none that holds up the readers for good."""
+"""Checks of transactions: each is read whole or not at all, and none blocks readers for good."""

@@ -37,7 +37,7 @@ def free_bandwidth(namespace: Path, interface: str) -> None:
     if _bounded(namespace, interface):
         tool_in(namespace, "tc", "qdisc", "delete", "dev", interface, "root")
     if _bounded(namespace, interface):
-        raise HarnessError(f"{namespace}: the bound on {interface} is still there")
+        raise HarnessError(f"{namespace}: the bandwidth limit on {interface} was not removed")
 
 
 def measured_rate(namespace: Path, address: str, *, bits_per_s: int) -> float:
@@ -65,7 +65,9 @@ def measured_rate(namespace: Path, address: str, *, bits_per_s: int) -> float:
                 received = _receive(receiver, wanted)
                 took_s = time.monotonic() - begin_s
         except OSError as error:
-            raise HarnessError(f"{namespace}: nothing comes from inside: {error}") from error
+            raise HarnessError(
+                f"{namespace}: no data came out of the namespace: {error}"
+            ) from error
         finally:
             thread.join(_TIMEOUT_S)
     return received * 8 / max(took_s, 1e-6)

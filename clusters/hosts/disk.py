@@ -27,7 +27,7 @@ def copy_directory(source: Path, target: Path) -> None:
     except (OSError, shutil.Error) as error:
         raise HarnessError(f"cannot copy {source} to {target}: {error}") from error
     if file_sizes(source) != file_sizes(target):
-        raise HarnessError(f"the copy {target} is not what {source} holds; did somebody write?")
+        raise HarnessError(f"the copy {target} differs from {source}: was it written to meanwhile?")
 
 
 def replace_directory(target: Path, *, by: Path) -> None:

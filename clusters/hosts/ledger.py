@@ -204,8 +204,8 @@ def _read(path: Path) -> _Left:
         )
     except (ValueError, KeyError, TypeError) as error:
         raise HarnessError(
-            f"{path} is no ledger ({error!r}): what its run did to the machine stays to be undone "
-            "by hand; delete the file then"
+            f"{path} is not a readable ledger ({error!r}): undo by hand what its run did to the "
+            "machine, then delete the file"
         ) from error
 
 

@@ -43,7 +43,7 @@ def pass_packets(namespace: Path, cut: str) -> None:
     lines += [f"delete chain {_TABLE} {cut}_{end}" for end, _, _ in _NAMED]
     tool_in(namespace, "nft", "-f", "-", text="\n".join(lines) + "\n")
     if cut in dropped_counts(namespace):
-        raise HarnessError(f"{namespace}: rules of {cut} are still there")
+        raise HarnessError(f"{namespace}: the packet rules of {cut} were not removed")
 
 
 def dropped_counts(namespace: Path) -> Mapping[str, int]:
@@ -86,7 +86,7 @@ def why_no_rules() -> str | None:
     try:
         tool("unshare", "--net", "nft", "-f", "-", text=text)
     except HarnessError as error:
-        return f"the kernel takes no rules: {error}"
+        return f"the kernel refuses packet rules: {error}"
     return None
 
 

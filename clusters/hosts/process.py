@@ -119,7 +119,7 @@ def end_harness(mark: str, *, timeout_s: float) -> None:
         if not _is_ended(descriptor, signal.SIGKILL, timeout_s=timeout_s):
             raise HarnessError(f"process {pid} is still there {timeout_s:.0f} s after SIGKILL")
     except PermissionError:
-        raise HarnessError(f"process {pid} is another user's: it is theirs to end") from None
+        raise HarnessError(f"process {pid} belongs to another user, who has to end it") from None
     finally:
         os.close(descriptor)
 

@@ -222,10 +222,10 @@ def undo_of(data: Mapping[str, Any]) -> Undo:
     fields = dict(data)
     kind = _KINDS.get(fields.pop("kind", ""))
     if kind is None:
-        raise HarnessError(f"{dict(data)} is no undo that this release of Fencepost knows")
+        raise HarnessError(f"{dict(data)} is an undo that this release of Fencepost does not know")
     undo: Undo = kind(**fields)
     if not _bears_our_mark(undo):
-        raise HarnessError(f"{dict(data)} bears no mark of Fencepost's: it is left alone")
+        raise HarnessError(f"{dict(data)} has no name of Fencepost's, so it is left alone")
     return undo
 
 

@@ -256,7 +256,7 @@ class KafkaAdmin:
             if shown:
                 return max(shown, key=lambda seen: (seen.leader_epoch, shown.count(seen)))
             if time.monotonic() > deadline:
-                raise HarnessError(f"no broker shows {key}; {len(answers)} answered")
+                raise HarnessError(f"none of the {len(answers)} brokers that answered knows {key}")
             time.sleep(_POLL_S)
 
 

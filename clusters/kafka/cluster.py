@@ -237,7 +237,7 @@ class _Upgrades:
             for levels in finalised_by(self._leader()).values():
                 return levels
             if time.monotonic() > deadline:
-                raise HarnessError("no active controller told which levels are finalised")
+                raise HarnessError("no active controller reported the finalised feature levels")
             time.sleep(_POLL_S)
 
     def _await_levels(self, moved: Levels, deadline: float) -> str:
@@ -250,7 +250,7 @@ class _Upgrades:
                 return ", ".join(sorted(running))
             if time.monotonic() > deadline:
                 raise HarnessError(
-                    f"the new levels were not seen on {', '.join(sorted(lacking))} in time"
+                    f"{', '.join(sorted(lacking))} did not show the new feature levels in time"
                 )
             time.sleep(_POLL_S)
 

@@ -142,7 +142,9 @@ def refuse_impossible(spec: KafkaSpec) -> None:
             "there must be at least one of each"
         )
     if spec.spare_controllers and spec.quorum is Quorum.STATIC:
-        raise UsageError("spare controllers are for a dynamic quorum: a static one has its voters")
+        raise UsageError(
+            "spare controllers need `quorum: dynamic`: a static quorum's voters are fixed"
+        )
     refuse_reserved(spec.settings, spec.controller_settings, spec.broker_settings)
 
 
@@ -151,8 +153,8 @@ def refuse_reserved(*settings: Mapping[str, str]) -> None:
     for one in settings:
         if taken := sorted(_RESERVED.intersection(one)):
             raise UsageError(
-                f"settings that are not free to choose: {', '.join(taken)} (names, addresses and "
-                "directories of the nodes are the harness's own)"
+                f"settings that the harness makes itself: {', '.join(taken)} (names, addresses "
+                "and directories of the nodes); leave them out"
             )
 
 

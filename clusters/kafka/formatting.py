@@ -245,4 +245,4 @@ def _properties(text: str) -> dict[str, str]:
 
 
 def _last_line(output: str) -> str:
-    return (output.strip().splitlines() or ["it said nothing"])[-1]
+    return (output.strip().splitlines() or ["no output"])[-1]

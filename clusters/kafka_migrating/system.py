@@ -58,7 +58,7 @@ class KafkaMigratingSpec(KafkaZooKeeperSpec):
         KafkaZooKeeperSpec.note_mistakes(self, mistakes)
         note_controllers(self.controllers, mistakes)
         if self.control_plane_listener:
-            found = "controllers of Kafka's own have none"
+            found = "KRaft controllers have none; leave it out"
             mistakes.note(("control_plane_listener",), found)
 
 

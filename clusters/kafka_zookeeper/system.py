@@ -140,7 +140,7 @@ class KafkaZooKeeperSpec(BrokersSpec):
     def note_mistakes(self, mistakes: Mistakes) -> None:
         """Note what cannot be, with the paths of the keys."""
         if self.zookeepers not in SIZES:
-            mistakes.note(("zookeepers",), f"1, 3 or 5 servers, found {self.zookeepers}")
+            mistakes.note(("zookeepers",), f"expected 1, 3 or 5 servers, found {self.zookeepers}")
         self.note_brokers(mistakes)
         with mistakes.below("zookeeper_settings"):
             refuse_reserved(self.zookeeper_settings)

@@ -1,1 +1,1 @@
-"""The border of a node that is sans-IO: what it asks of its shell, and what it is told."""
+"""The interface between a sans-IO node and its shell: events in, effects out."""

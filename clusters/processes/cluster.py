@@ -254,9 +254,7 @@ class ProcessCluster(HeldBack, ABC):
 
     def _own_disks(self) -> NodeDisks:
         if self._disks is None:
-            raise HarnessError(
-                "the nodes have no disks of their own; they do with: disks: image, or followed"
-            )
+            raise HarnessError("the nodes share a disk; set `disks: image` or `disks: followed`")
         return self._disks
 
     def _sync_disk(self, node: NodeName) -> None:

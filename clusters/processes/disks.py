@@ -55,7 +55,7 @@ class ImageDisks:
         for name, node in nodes.items():
             home = node.place.directory
             if host.ledger is None or node.place.fetch(_MOUNT_POINT) != home / _MOUNT_POINT:
-                raise UsageError("disks of their own are for nodes on this machine")
+                raise UsageError("only nodes on this machine can have disks of their own")
             image = home / _IMAGE
             self._disks[name] = ImageDisk(
                 image, mount_point=home / _MOUNT_POINT, ledger=host.ledger
@@ -123,7 +123,7 @@ class ImageDisks:
         try:
             return f", {tear(self._disks[node].mount_point, seed=at)}"
         except OSError as error:
-            raise HarnessError(f"{node}: no part of its logs could be written: {error}") from error
+            raise HarnessError(f"{node}: its logs could not be torn: {error}") from error
 
 
 class FollowedDisks:
@@ -174,7 +174,7 @@ class FollowedDisks:
 
     def bring_trouble(self, node: NodeName, trouble: DiskTrouble, *, stall_s: float) -> str:  # noqa: ARG002 -- the port's
         """Raise HarnessError: it is not possible."""
-        raise HarnessError(f"{node} cannot have a disk that is {trouble}: that takes disks: image")
+        raise HarnessError(f"{node} cannot have a disk that is {trouble}; set `disks: image`")
 
     def mend(self, name: NodeName) -> None:
         """Do nothing: there is nothing to mend."""

@@ -47,7 +47,7 @@ class Hardships:
         """Put the node's clock wrong; what it then says itself."""
         pid = self._pid(name)
         if pid is None:
-            raise HarnessError(f"{name} does not run: that its clock is wrong cannot be seen")
+            raise HarnessError(f"{name} does not run, so its clock cannot be read")
         self._note_asking(pid)
         return self._clock(name).put_wrong(skew, lambda: jvm_clock(pid))
 
@@ -67,7 +67,7 @@ class Hardships:
         """The node's control groups."""
         group = self._nodes[name].group
         if group is None:
-            raise HarnessError(f"{name} has no control group; it has with: own_groups: true")
+            raise HarnessError(f"{name} has no control group; set `own_groups: true`")
         return group
 
     def _prepare_clocks(self) -> None:
@@ -79,7 +79,9 @@ class Hardships:
 
     def _prepare_groups(self) -> None:
         if self._ledger is None:
-            raise HarnessError("nothing may be done to this machine: there is no ledger")
+            raise HarnessError(
+                "there is no ledger, so a change of this machine could not be undone"
+            )
         for name, node in self._nodes.items():
             _require_shared_files(node, "what it uses")
             node.group = make_group(name, ledger=self._ledger)
@@ -94,7 +96,7 @@ class Hardships:
 
     def _clock(self, name: NodeName) -> NodeClock:
         if name not in self._clocks:
-            raise HarnessError(f"{name} has the machine's clock; its own with: own_clocks: true")
+            raise HarnessError(f"{name} uses the machine's clock; set `own_clocks: true`")
         return self._clocks[name]
 
     def _pid(self, name: NodeName) -> int | None:
@@ -148,4 +150,4 @@ class WrongClocks:
 def _require_shared_files(node: ProcessNode, what: str) -> None:
     """Require shared files: clocks and groups are files, and only this machine's are in reach."""
     if node.place.fetch(LOG) != node.place.directory / LOG:
-        raise HarnessError(f"{node.name} runs on another machine: {what} is out of our reach")
+        raise HarnessError(f"{node.name} runs on another machine, where {what} cannot be reached")

@@ -160,8 +160,8 @@ class NodeNetworks:
         for flow in flows:
             if CLIENTS in flow and self._route(CLIENTS, _other(flow, CLIENTS)) is None:
                 raise UsageError(
-                    "packets of clients cannot be told from the harness's own: lead them over the "
-                    "proxy (clients_through_proxy: true, and no --no-wire)"
+                    "packets of clients cannot be told from the harness's own: set "
+                    "`clients_through_proxy: true`, and run without --no-wire"
                 )
 
 

@@ -174,7 +174,7 @@ class ProcessNode:
         """Have its own tool format its data where it runs. It must be down, and have none."""
         command = self.software.format_command(self.place.directory)
         if command is None:
-            raise HarnessError(f"{self.name}: what it runs has no tool to format with")
+            raise HarnessError(f"{self.name}: its software has no tool to format a directory")
         self._log_start_bytes = self.place.size_bytes(LOG)
         self.process.start(command, self.env or None)
         deadline = time.monotonic() + _TOOL_TIMEOUT_S
@@ -184,7 +184,7 @@ class ProcessNode:
                 raise HarnessError(f"{command[0]} had not formatted after {_TOOL_TIMEOUT_S:.0f} s")
             time.sleep(_POLL_S)
         if self.process.exit_code != 0:
-            raise HarnessError(f"its own tool did not format it: {self.obituary()}")
+            raise HarnessError(f"the formatting tool failed: {self.obituary()}")
 
     def change_data(self, change: Callable[[Path], str]) -> str:
         """Let `change` have its data directory, of this machine; its words. It must be down."""

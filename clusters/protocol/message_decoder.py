@@ -156,7 +156,7 @@ def _value_reader(field: Field, version: int, *, flexible: bool, nullable: bool)
     if field.type in ("string", "bytes", "records"):
         return _sized_reader(field.type, flexible=flexible)
     if not field.fields:
-        raise DecodeError(f"{field.name} has a type that nobody defined: {field.type}")
+        raise DecodeError(f"{field.name} has an undefined type: {field.type}")
     read = _struct_reader(field.fields, version, flexible=flexible)
     return _nullable_reader(read) if nullable else read
 

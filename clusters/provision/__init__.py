@@ -1,1 +1,1 @@
-"""The things provided before anything starts: Java, jars, caches, archives of classes."""
+"""Everything that must be there before a cluster starts: Java, jars, caches, class archives."""

@@ -93,7 +93,7 @@ def repository() -> str | None:
         raise UsageError(f"{MIRROR_VARIABLE}={chosen} is not a URL (http:, https: or file:)")
     if _PLAIN.match(chosen) and not os.environ.get(PLAIN_VARIABLE):
         raise UsageError(
-            f"{chosen}: what comes over plain http can be changed on the way; use https, or set "
+            f"{chosen}: plain http can be tampered with on the way; use https, or set "
             f"{PLAIN_VARIABLE}=1"
         )
     return chosen.rstrip("/") + "/"

@@ -110,7 +110,7 @@ def _said(command: list[str], *, environment: dict[str, str]) -> str:
             timeout=_TIMEOUT_S,
         )
     except subprocess.CalledProcessError as error:
-        last = (error.stderr.strip().splitlines() or ["it said nothing"])[-1]
+        last = (error.stderr.strip().splitlines() or ["no output"])[-1]
         raise HarnessError(
             f"{Path(command[0]).name} ended with {error.returncode}: {last}"
         ) from error

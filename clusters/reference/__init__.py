@@ -1,1 +1,1 @@
-"""A cluster of our own: KRaft's generation of protocols, sans-IO, and as processes."""
+"""The reference cluster: our own KRaft controllers and brokers, sans-IO, and as processes."""

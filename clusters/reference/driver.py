@@ -75,7 +75,7 @@ class ReferenceCluster(QuorumProcesses):
         command: Sequence[str] = HERE,
     ) -> None:
         if spec.quorum is not Quorum.STATIC:
-            raise UsageError("the reference cluster has a static quorum alone")
+            raise UsageError("the reference cluster has static quorums only")
         self._level = level_of(spec)
         self._rules_off = tuple(rules_off)
         super().__init__(spec, site=site, software=lambda nodes: _software(nodes, command=command))

@@ -108,7 +108,9 @@ class ReferenceZooKeeperCluster(BrokersOnZooKeeper):
         """Raise HarnessError for properties that no step may change; a broker's id may be."""
         super()._refuse_settings({name: one for name, one in settings.items() if name != ID})
         if unknown := sorted(settings.keys() - KNOWN):
-            raise HarnessError(f"our own brokers do not know the properties {', '.join(unknown)}")
+            raise HarnessError(
+                f"the reference brokers do not know the properties {', '.join(unknown)}"
+            )
 
     def _await_role(self, role: str, members: Sequence[NodeName]) -> None:
         """A broker waits for its servers on its own: it starts while they do."""

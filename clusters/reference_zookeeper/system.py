@@ -33,10 +33,10 @@ class ReferenceZooKeeperSpec(KafkaZooKeeperSpec):
         """Note what cannot be, with the paths of the keys."""
         KafkaZooKeeperSpec.note_mistakes(self, mistakes)
         if self.inter_broker_protocol not in _PROTOCOLS:
-            found = f"1 or 2, found {self.inter_broker_protocol}"
+            found = f"expected 1 or 2, found {self.inter_broker_protocol}"
             mistakes.note(("inter_broker_protocol",), found)
         if self.release != _RELEASE_LIKE:
-            mistakes.note(("kafka",), "our own brokers run no release of Kafka")
+            mistakes.note(("kafka",), "the reference brokers run no release of Kafka; leave it out")
 
 
 REFERENCE_ZOOKEEPER: Final = Make(

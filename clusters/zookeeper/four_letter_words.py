@@ -36,7 +36,7 @@ class _Word:
     def feed(self, data: bytes) -> str | None:
         """Take bytes of the answer; return it at its end."""
         if len(self._received) > _ANSWER_BYTES_MAX:
-            raise FrameError("an answer without an end")
+            raise FrameError("an unterminated answer")
         self._received += data
         return None if data else self._received.decode(errors="replace")
 

@@ -67,8 +67,8 @@ class ZooKeeperSpec(ClusterSpec):
         if self.servers not in SIZES:
             mistakes.note(
                 ("servers",),
-                f"1, 3 or 5 servers, found {self.servers} (an even count survives the loss of no "
-                "more servers than the odd count below it)",
+                f"expected 1, 3 or 5 servers, found {self.servers} (an even count survives no "
+                "more losses than the odd count below it)",
             )
         with mistakes.below("settings"):
             refuse_reserved(self.settings)
@@ -82,8 +82,8 @@ def refuse_reserved(settings: Mapping[str, str]) -> None:
         if _RESERVED.fullmatch(key):
             mistakes.note(
                 (key,),
-                f"{key} is not free to choose: names, addresses and directories of the servers "
-                "are the harness's own",
+                f"the harness makes {key} itself, as all names, addresses and directories of the "
+                "servers; leave it out",
             )
         elif key in ("tickTime", "minSessionTimeout", "maxSessionTimeout") and not (
             value.isdecimal() and int(value)

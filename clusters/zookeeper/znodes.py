@@ -86,7 +86,7 @@ class ZnodeReader:
                     problem = f"{server}: {error}"
                 if time.monotonic() > deadline:
                     break
-        raise HarnessError(f"no server let its znodes be read: {problem}")
+        raise HarnessError(f"no server answered a read of its znodes: {problem}")
 
     def close(self) -> None:
         """Leave the server; the session ends on its own."""
@@ -176,7 +176,7 @@ def _frame(xid: int, one: _Read) -> bytes:
 def _answer(answer: JuteReader, xid: int, one: _Read) -> ZnodeRead | None:
     head = read(answer, "ReplyHeader")
     if head["xid"] != xid:
-        raise ValueError(f"an answer to {head['xid']} where one to {xid} was due")
+        raise ValueError(f"expected the answer to request {xid}, found that to {head['xid']}")
     if head["err"] == _NO_NODE:
         return None
     if head["err"]:

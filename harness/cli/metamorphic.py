@@ -88,11 +88,13 @@ def metamorphic(
     planted, 1 if anything is not called.
     """
     if runs and every:
-        raise UsageError("--all records runs of its own: leave RUN out, or --all")
+        raise UsageError("--all records its own runs: leave out either RUN or --all")
     if within is not None and not every:
-        raise UsageError("--within bounds --all: pass both")
+        raise UsageError("--within bounds the time of --all: pass --all as well")
     if page is not None and not planted:
-        raise UsageError("--write has no table of what --metamorphic shows")
+        raise UsageError(
+            "--write makes the table of --planted only; pass --planted, or leave --write out"
+        )
     bound_s = _bound_s(within)
     named = [find_run(text, results) for text in runs]
     chosen = _chosen(transformations, planted=planted)
@@ -200,7 +202,10 @@ def _one(
     )
     partitions = sum(topic.partitions for topic in scenario.topics)
     if partitions > _PARTITIONS_MAX:
-        raise UsageError(f"it has {partitions:,} partitions, and its tables are held in memory")
+        raise UsageError(
+            f"{name} has {partitions:,} partitions; the tables of more than "
+            f"{_PARTITIONS_MAX:,} do not fit in memory"
+        )
     expected = planned(scenario, options, progress.say).expectation
     if expected is not None and expected.validity is Validity.INVALID:
         progress.say(f"{name} is not tried: it is invalid, as its scenario expects")
@@ -232,7 +237,7 @@ def _tried(
         before = verdict_before(run, root=copies)
         if not own and before.exit_code != 0:
             raise UsageError(
-                f"{run.root} is {before.validity} as it is; a run that is tried has to be valid"
+                f"{run.root} is {before.validity}: only a valid run can be transformed"
             )
         found: list[Transformed] = []
         if before.exit_code != 1:

@@ -25,7 +25,7 @@ _SPARK_MASTER: Final = re.compile(
 def _spark_master(_: click.Context, __: click.Parameter, text: str) -> str:
     if not _SPARK_MASTER.fullmatch(text):
         raise click.BadParameter(
-            f"{text!r} is no master of Spark's: local[2], spark://HOST:PORT, yarn, k8s://HOST:PORT"
+            f"{text!r} is not a Spark master: local[2], spark://HOST:PORT, yarn or k8s://HOST:PORT"
         )
     return text
 

@@ -32,7 +32,9 @@ def report(
     """Write a stored RUN's page and JUnit file anew, and say where they lie."""
     span = None if window is None else _span_s(window)
     if window is not None and perfetto is not None:
-        raise UsageError("--window is of the page, and a trace has the whole run; leave one out")
+        raise UsageError(
+            "--window is for the page; a trace has the whole run: leave one of them out"
+        )
     found = find_run(run, results)
     refuse_thinned(found)
     if perfetto is not None:
@@ -53,9 +55,7 @@ def report(
 
 def _trace(run: RunDirectory, path: Path, *, as_json: bool) -> int:
     if path.is_dir() or not path.absolute().parent.is_dir():
-        raise UsageError(
-            f"--perfetto: {path} cannot be a file: name one in a directory that exists"
-        )
+        raise UsageError(f"--perfetto: cannot write {path}: name a file in an existing directory")
     if not run.history.is_dir():
         raise UsageError(f"the run {run.root} is not sealed: `fencepost check` seals it")
     from report.perfetto import write_trace
@@ -75,5 +75,5 @@ def _span_s(text: str) -> tuple[float, float]:
     except SpecError as error:
         raise UsageError(f"--window: {error.message}") from None
     if not between or from_s > to_s:
-        raise UsageError(f"--window: {text!r} is no span of time; write 10s..25s")
+        raise UsageError(f"--window: {text!r} is not a span of time; write 10s..25s")
     return from_s, to_s

@@ -133,7 +133,7 @@ def _show_plays(seeds: int, plays: Sequence[str], results: Path, *, as_json: boo
     chosen = [one for one in firing_plays() if not plays or one.play in plays]
     for name in plays:
         if name not in {one.play for one in chosen}:
-            raise UsageError(f"--play {name}: it shows no bug in virtual time")
+            raise UsageError(f"--play {name}: not one of the plays that show a bug in virtual time")
     java = find_java()
     told: list[tuple[FiringPlay, list[ToldTrial]]] = []
     with terminal_progress() as progress:

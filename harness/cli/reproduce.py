@@ -92,11 +92,11 @@ def track_record(**flags: Any) -> int:
     fewer than 95 % of the runs with anomalies, or plays of different bugs share one.
     """
     if flags["seeds"] is not None and not flags["findings"]:
-        raise UsageError("--seeds is for --findings: it counts the runs of each play")
+        raise UsageError("--seeds needs --findings: it is the number of runs of each play")
     if flags["plays"] and flags["seeds"] is None:
-        raise UsageError("--play is for --seeds: it names what is carried out")
+        raise UsageError("--play needs --seeds: it names the plays to run")
     if flags["seeds"] is not None and flags["write"] is not None:
-        raise UsageError("--write draws a page of the record: leave --seeds out")
+        raise UsageError("--write makes the page from stored findings: leave --seeds out")
     for play in flags["plays"]:
         find_scenario(play)
     from harness.cli.recording import track_record as work

@@ -52,7 +52,7 @@ def reproduce(scenario: str, runs: int, seed: int | None, as_json: bool, **flags
     key = key_of_release(system_of(loaded.cluster))
     # Releases are compared, so the default is what has them.
     if flags["cluster"] == AUTO:
-        raise UsageError("--cluster auto: releases are compared, so their cluster is named")
+        raise UsageError("--cluster auto: name the cluster on which the releases are compared")
     flags["cluster"] = flags["cluster"] or system_of(loaded.cluster).makes[0].name
     first = seed if seed is not None else new_seed()
     seeds = [(first + number - 1) % SEED_MAX + 1 for number in range(runs)]
@@ -128,7 +128,7 @@ def _listed(flags: dict[str, Any], key: str) -> list[str]:
     """Return the releases that the user names by the flag of the scenario's system, if any."""
     for other in {"kafka", "release"} - {key}:
         if flags[other] is not None:
-            raise UsageError(f"--{other}: the releases of this scenario's system are --{key}")
+            raise UsageError(f"--{other}: this scenario's system takes its releases from --{key}")
     text = flags[key]
     if text is None:
         return []

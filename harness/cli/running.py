@@ -101,7 +101,7 @@ def replay(run: str, kafka: str | None, as_json: bool, **flags: Any) -> int:
     flags["host"] = manifest.versions.get("host", flags["host"])
     flags["image"] = flags["image"] or manifest.versions.get("image")
     if flags["cluster"] == AUTO:
-        raise UsageError("--cluster auto: a replay has the cluster of its run")
+        raise UsageError("--cluster auto: a replay uses the cluster of its run; leave it out")
     flags["cluster"] = flags["cluster"] or system_of(scenario.cluster).makes[0].name
     if flags["inventory"] is None and (inventory := manifest.versions.get("inventory")) is not None:
         flags["inventory"] = Path(inventory)

@@ -182,7 +182,7 @@ def selftest(context: click.Context, /, **flags: Any) -> int:
     each, or the run became unknown; 1 one was missed.
     """
     if all(flags[name] for name in _WAYS):
-        raise UsageError("--metamorphic and --planted are two ways: choose one")
+        raise UsageError("--metamorphic and --planted exclude each other: choose one")
     on_runs = any(flags[name] for name in _WAYS)
     _refuse_what_is_for_the_other(context, on_runs=on_runs)
     taken = {name: flags[name] for name in ("planted", *_OF_RUNS, *_SHARED)}

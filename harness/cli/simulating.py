@@ -157,7 +157,7 @@ def _subjects(generation: Generation, chosen: Sequence[str]) -> list[ProtocolRul
             continue
         unseen = [rule.unseen for rule in generation.rules_of_its_own if rule.name == name]
         if unseen:
-            raise UsageError(f"--rule {name}: no check can find it out: {unseen[0]}")
+            raise UsageError(f"--rule {name}: no check can detect its absence: {unseen[0]}")
         others = [one.system for one in GENERATIONS.values() if name in _names(one)]
         hint = f"--system {others[0]} has it" if others else did_you_mean(name, known)
         raise UsageError(f"--rule {name}: {generation.system} has no such rule; {hint}")

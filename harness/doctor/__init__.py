@@ -1,1 +1,1 @@
-"""This machine, before and after runs."""
+"""What this machine can do, and the removal of what runs have left on it."""

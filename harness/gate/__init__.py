@@ -1,1 +1,1 @@
-"""The gate over nights: what is new, what goes on, what is resolved, and whether to go on."""
+"""The gate over nights: which findings are new, ongoing or resolved; whether a night passes."""

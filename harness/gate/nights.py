@@ -207,8 +207,8 @@ def _of(content: object, name: str, kind: Any) -> Any:
     if not isinstance(content, Mapping):
         raise ValueError("expected an object")  # noqa: TRY004 - of the file, not of an argument
     if name not in content:
-        raise ValueError(f"{name} is not there")
+        raise ValueError(f"{name} is missing")
     value = content[name]
     if isinstance(value, bool) or not isinstance(value, kind):
-        raise ValueError(f"{name} is {json.dumps(value):.80}")  # noqa: TRY004 - as above
+        raise ValueError(f"{name} has the wrong type: {json.dumps(value):.80}")  # noqa: TRY004 - as above
     return value

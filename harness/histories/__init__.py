@@ -1,1 +1,1 @@
-"""Histories that no run of ours recorded: imported, exported, made up."""
+"""Histories that no run of ours recorded: import, export, and synthetic ones."""

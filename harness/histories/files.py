@@ -111,15 +111,17 @@ def _refuse_combination(what: Import) -> None:
     transactions = what.model == Model.LIST_APPEND
     if (what.isolation is not None) is not transactions:
         raise UsageError(
-            f"--isolation goes with --model {Model.LIST_APPEND}, and only with it: it is what the "
-            "transactions were promised"
+            f"--isolation is needed with --model {Model.LIST_APPEND}, and with no other: it is the "
+            "isolation level that the transactions were promised"
         )
     if what.keyed_values and (transactions or what.model == KAFKA or what.format is Format.PARQUET):
-        raise UsageError(f"--independent does not go with {what.model} in {what.format}")
+        raise UsageError(
+            f"--independent cannot be used with --model {what.model} --format {what.format}"
+        )
     if what.model == KAFKA and what.format is Format.PARQUET:
-        raise UsageError("clients of Kafka are imported from jsonl or edn")
+        raise UsageError(f"--model {KAFKA} needs --format jsonl or edn")
     if what.idempotent and what.model != KAFKA:
-        raise UsageError(f"--idempotent goes with --model {KAFKA}")
+        raise UsageError(f"--idempotent needs --model {KAFKA}")
 
 
 @contextmanager
@@ -224,13 +226,15 @@ def exported(
         seal(run)
     if manifest.model and manifest.model not in OPEN_MODELS:
         raise UsageError(
-            f"a history of the model {manifest.model} is given out in no format; its operations "
-            f"are Parquet: {run.history / MODEL_TABLES[Model(manifest.model)]}"
+            f"a history of the model {manifest.model} cannot be exported; its operations are in "
+            f"Parquet: {run.history / MODEL_TABLES[Model(manifest.model)]}"
         )
     if manifest.model:
         _export_model(run, Model(manifest.model), file, notation=notation, as_events=as_events)
     elif notation is Format.PARQUET:
-        raise UsageError(f"the tables of this run are Parquet: {run.history}")
+        raise UsageError(
+            f"nothing to convert: the tables of this run are Parquet already: {run.history}"
+        )
     else:
         _export_clients(run, manifest, file, notation=notation, as_events=as_events)
 

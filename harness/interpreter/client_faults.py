@@ -43,7 +43,9 @@ class ClientFaults:
     ) -> None:
         """Perform the step on each client that it targets, and see its effect."""
         if self._clients is None:
-            raise HarnessError("the clients of this run are no processes")
+            raise HarnessError(
+                "the clients of this run are not processes, and cannot be killed or paused"
+            )
         for name in self._names(step, draw):
             one = replace(step, clients=ClientChoice(text=name), at_s=now_s)
             self._played.note(one)

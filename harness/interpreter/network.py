@@ -121,7 +121,7 @@ class Network:
         """Lay the rule: from now on it concerns what matches."""
         wire = self._require_wire()
         if step.name in self._rules:
-            raise NotNowError(f"a rule named {step.name} is laid already")
+            raise NotNowError(f"a rule named {step.name} is active already")
         source = _resolved(step.source, scene, draw)
         target = _resolved(step.target, scene, draw)
         action = step.action
@@ -178,7 +178,7 @@ class Network:
 
     def _require_wire(self) -> BreaksNetwork:
         if self._wire is None:
-            raise HarnessError("this run has no wire: its nodes reach each other directly")
+            raise HarnessError("this run has no proxy between its nodes; run it without --no-wire")
         return self._wire
 
 
@@ -267,7 +267,9 @@ class _Partitions:
         self._played.note(step, target=NamedNodes(nodes=nodes), at_s=now_s)
         taken = {node for bound in self._bounds.values() for node in bound.nodes}
         if both := sorted(taken.intersection(nodes)):
-            raise HarnessError(f"bandwidth {step.name}: {', '.join(both)} has a bound already")
+            raise HarnessError(
+                f"bandwidth {step.name}: {', '.join(both)} already has a bandwidth limit"
+            )
         cluster = self._cluster
         assert isinstance(cluster, DisturbsPackets), "refused before the start"
         targets = [str(node) for node in nodes]
@@ -282,7 +284,7 @@ class _Partitions:
     def heal(self, step: HealPartition, *, now_s: float) -> None:
         """End the partition or the bound of this name, and see that it is over."""
         if step.name not in self._bounds and step.name not in self._open:
-            raise NotNowError(f"there is no partition {step.name} to heal")
+            raise NotNowError(f"cannot heal partition {step.name}: it is not active")
         self._played.note(step, at_s=now_s)
         if step.name in self._bounds:
             self._free(step.name)
@@ -317,11 +319,11 @@ class _Partitions:
         for one in means:
             if one in self._cutters:
                 return one, self._cutters[one]
-        raise HarnessError("this run has no wire: its nodes reach each other directly")
+        raise HarnessError("this run has no proxy between its nodes; run it without --no-wire")
 
     def _refuse_taken(self, name: str) -> None:
         if name in self._open or name in self._bounds:
-            raise NotNowError(f"a partition named {name} is there already")
+            raise NotNowError(f"a partition named {name} is active already")
 
 
 def _lost(flows: frozenset[Flow], scene: Scene) -> Iterator[str]:

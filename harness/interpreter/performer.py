@@ -184,7 +184,7 @@ class Performer:
             and _healing(verb).of_running_nodes
             and self._cluster.state(node) is not NodeState.RUNNING
         ):
-            raise HarnessError(f"{node}: does not run after {verb.word}")
+            raise HarnessError(f"{node} does not run after {verb.word}")
         for fault in self.open_faults:
             if shown and fault.healed_by is verb and node in fault.broken:
                 fault.mended.append(shown)

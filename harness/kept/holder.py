@@ -159,8 +159,8 @@ def _refuse_taken_ports(run: RunDirectory, nodes: Sequence[NodeStart]) -> None:
     taken = [port for one in nodes for port in one.ports if _takes_connections(port)]
     if taken:
         raise HarnessError(
-            f"{run.root}: its nodes come up on the ports that they had, and another process "
-            f"listens on {', '.join(map(str, taken))}"
+            f"{run.root}: its nodes need the ports that they had, and another process listens on "
+            f"{', '.join(map(str, taken))}; end it first"
         )
 
 

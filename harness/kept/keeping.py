@@ -71,13 +71,13 @@ def refuse_unkeepable(run: RunDirectory) -> None:
     starts = read_starts(run)
     if starts is None:
         raise UsageError(
-            f"{run.root}: its nodes cannot be started once more: that takes processes of this "
-            "machine on its own directories (--host local), and a recording that came to its end"
+            f"{run.root}: its nodes cannot be started again: they must be processes of this "
+            "machine (--host local), of a run whose recording is complete"
         )
     if gone := [one.node for one in starts.nodes if not (run.nodes / one.node / DATA).is_dir()]:
         raise UsageError(
-            f"{run.root}: the data of its nodes are gone ({gone[0]}): they stay if a run is not "
-            "valid, or with --keep-data"
+            f"{run.root}: the data of its nodes are gone ({gone[0]}): they are kept only if a run "
+            "is not valid, or with --keep-data"
         )
 
 
@@ -95,6 +95,6 @@ def _told(command: Sequence[str]) -> dict[str, Any]:
             starter.stdout.read()  # it is at its end when the process is
             raise
     if not line:
-        raise HarnessError("the process that was to keep it running ended without a word")
+        raise HarnessError("the process that keeps the cluster running ended and reported no error")
     found: dict[str, Any] = json.loads(line)
     return found

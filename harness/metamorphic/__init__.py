@@ -1,1 +1,1 @@
-"""Stored runs, changed in ways that no verdict may mistake for a fault of the cluster."""
+"""Tests of the checks on stored runs: changes that no check may call, and planted violations."""

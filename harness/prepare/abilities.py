@@ -55,13 +55,17 @@ class There:
     @property
     def why_no_clients(self) -> str | None:
         """The reason why no step can act on client processes; None if steps can."""
-        return "its clients are no processes" if self.make.in_virtual_time else None
+        return "its clients are not processes" if self.make.in_virtual_time else None
 
     @property
     def why_not_here(self) -> str | None:
         """The reason why files and processes of this machine are out of reach; None if not."""
         is_elsewhere = self.host is HostKind.SSH
-        return "it is done on this machine, and the nodes are on others" if is_elsewhere else None
+        return (
+            "it acts on files and processes of this machine, and the nodes run on others"
+            if is_elsewhere
+            else None
+        )
 
     def why_no_rule(self, action: Action, match: Match) -> str | None:
         """Return the reason why the wire cannot have such a rule; None if it can."""
@@ -72,7 +76,7 @@ class There:
     def why_no_packets(self) -> str | None:
         """The reason, with the way out, why no step can act on packets; None if steps can."""
         if not issubclass(self._cluster, DisturbsPackets):
-            return "its nodes have no packets"
+            return "its nodes exchange no packets"
         if not self.host.has_networks:
             return "its nodes share this machine's network: run it with --host netns or docker"
         return why_no_rules() or why_no_limits()

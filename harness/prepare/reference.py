@@ -66,18 +66,18 @@ def refuse_what_is_kafkas(scenario: Scenario) -> None:
     """Raise UsageError, with its place, for what nodes of our own cannot do or be."""
     document = scenario.document
     if ("cluster", "kafka") in document.flags:
-        found = "a release of Kafka, and this cluster runs none: leave --kafka or --cluster out"
+        found = "the reference cluster runs no release of Kafka: leave --kafka or --cluster out"
         raise document.error(SpecError(("cluster", "kafka"), found))
     spec = scenario.cluster
     is_kraft = not isinstance(spec, ReferenceZooKeeperSpec)
     if is_kraft and of_kafka(spec).quorum is not Quorum.STATIC:
-        found = "the reference cluster has a static quorum alone"
+        found = "the reference cluster has static quorums only"
         raise document.error(SpecError(("cluster", "quorum"), found))
     level_of(spec)
     if not isinstance(scenario.workload, ProducePollSpec):
         raise UsageError(f"{scenario.name}: the reference cluster has no transactions")
     if scenario.workload.client is ClientLibrary.JAVA:
-        found = "Kafka's own client comes with a release of Kafka, and this cluster runs none"
+        found = "client: java comes with a release of Kafka, and the reference cluster runs none"
         raise document.error(SpecError(("workload", "client"), found))
 
 
@@ -120,10 +120,10 @@ def refuse_unsimulated_clients(scenario: Scenario) -> None:
     """Raise UsageError for a workload that has no clients in virtual time."""
     for one in scenario.workloads:
         if isinstance(one, MetadataSpec) and one.reader is not ReadingClient.OWN:
-            raise UsageError(f"{scenario.name}: {one.reader} is no client in virtual time")
+            raise UsageError(f"{scenario.name}: {one.reader} cannot be a reader in virtual time")
     for kind in map(kind_of, scenario.workloads):
         if kind.simulated is None:
-            raise UsageError(f"{scenario.name}: workload {kind.word} has no simulated clients")
+            raise UsageError(f"{scenario.name}: workload {kind.word} cannot run in virtual time")
 
 
 def _ignored(spec: ClusterSpec) -> Sequence[str]:

@@ -37,7 +37,7 @@ def refuse_missing_releases(scenario: Scenario, make: Make, *, image: str | None
     if make is not KAFKA or not name.startswith(IN_IMAGE):
         make.is_here(name)
     elif image is None:
-        raise UsageError(f"{name} is a place in an image: pass --host docker --image NAME as well")
+        raise UsageError(f"{name} is a path in an image: pass --host docker --image NAME as well")
     mistakes = Mistakes()
     for index, wanted in wanted_by(scenario.play).releases:
         try:

@@ -138,14 +138,14 @@ def _refuse_make(scenario: Scenario, options: RunOptions) -> None:
     system, make = system_of(scenario.cluster), options.cluster
     if make not in system.makes:
         raise UsageError(
-            f"--cluster {make}: {scenario.name} has a cluster of {system.name}, which is made of: "
+            f"--cluster {make}: {scenario.name} runs on {system.name}, which can be: "
             f"{', '.join(system.by_name)}"
         )
     if scenario.trial is not None and not make.in_virtual_time:
         raise UsageError(f"{scenario.name} is a trial: pass --cluster simulated")
     if options.without_rules and not make.of_our_own:
         raise UsageError(
-            "--without-rule is for our own nodes: pass --cluster reference, or simulated"
+            "--without-rule is for reference nodes: pass --cluster reference or simulated"
         )
 
 
@@ -203,7 +203,7 @@ def _refuse_unplaceable(options: RunOptions) -> None:
     """Raise UsageError if the run cannot be placed on this host."""
     if options.cluster.in_virtual_time and options.host is not HostKind.LOCAL:
         raise UsageError(
-            f"--host {options.host}: the nodes of --cluster {options.cluster} are no processes"
+            f"--host {options.host}: the nodes of --cluster {options.cluster} are not processes"
         )
     if options.image is not None and options.host is not HostKind.DOCKER:
         raise UsageError(f"--image is for containers, and --host {options.host} has none")
@@ -311,7 +311,9 @@ def _refuse_unfollowable(scenario: Scenario) -> None:
     try:
         follow_library()
     except HarnessError as error:
-        raise NotHereError(f"{scenario.name} cannot follow what nodes sync: {error}") from error
+        raise NotHereError(
+            f"{scenario.name} cannot track which writes nodes sync: {error}"
+        ) from error
 
 
 def projected(scenario: Scenario, seed: int) -> Iterator[tuple[float, Step]]:

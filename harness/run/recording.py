@@ -270,7 +270,7 @@ class Recording:
         if self._breaking:
             check_end()
         if dead := self.workload.failures():
-            raise HarnessError(f"a client died by itself: {dead[0]}")
+            raise HarnessError(f"a client ended, and no fault had killed it: {dead[0]}")
         for node in interpreter.performer.died_by_themselves():
             if node not in self._dead:
                 self._dead.add(node)

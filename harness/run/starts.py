@@ -51,7 +51,9 @@ def read_starts(run: RunDirectory) -> RunStarts | None:
     except OSError as error:
         raise HarnessError(f"cannot read {run.starts_path}: {error.strerror}") from error
     except ValidationError as error:
-        raise HarnessError(f"{run.starts_path} tells no starts: {error.errors()[0]}") from error
+        raise HarnessError(
+            f"{run.starts_path} is not a list of starts: {error.errors()[0]}"
+        ) from error
     return starts
 
 
@@ -59,9 +61,9 @@ def why_not_again(spec: ClusterSpec, *, make: Make, host: HostKind) -> str | Non
     """Return why nodes cannot be started once more when their run has ended; None if they can."""
     if make.in_virtual_time:
         others = ", ".join(str(one) for one in system_of(spec).makes if not one.in_virtual_time)
-        return f"the nodes of --cluster {make} are no processes; with these they are: {others}"
+        return f"the nodes of --cluster {make} are not processes; they are with --cluster {others}"
     if host is not HostKind.LOCAL:
-        return f"the nodes of --host {host} go with their run; those of --host local can stay"
+        return f"the nodes of --host {host} end with their run; those of --host local can stay"
     if spec.disks is Disks.IMAGE:
         return (
             "each node has a disk of its own (disks: image), which is unmounted with the run; "

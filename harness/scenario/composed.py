@@ -54,7 +54,7 @@ def chosen_values(texts: Sequence[str]) -> dict[str, object]:
             raise UsageError(f"--set {name}: {value!r:.80} is not YAML") from None
         if found[name] is None:
             raise UsageError(
-                f"--set {name}: {value or 'nothing'} is no value of a parameter: leave it out for "
+                f"--set {name}: {value or 'nothing'} is not a value: leave --set out for "
                 f"the default, or write --set '{name}=\"{value}\"' for text"
             )
     return found
@@ -112,7 +112,7 @@ def _extended(document: Document, chain: tuple[Path, ...]) -> Document:
 def _parent_of(document: Document, chain: tuple[Path, ...]) -> Path:
     named = document.data[_EXTENDS]
     if "name" not in document.data:
-        raise SpecError((_EXTENDS,), "a scenario that extends another has a 'name' of its own")
+        raise SpecError((_EXTENDS,), "a scenario that extends another needs its own 'name'")
     if not isinstance(named, str):
         raise SpecError((_EXTENDS,), f"expected a scenario's name or file, found {named!r:.80}")
     beside = Path(document.name).parent / named
@@ -135,8 +135,8 @@ def _merged(
     for key, value in over.items():
         here = (*path, key)
         if isinstance(value, dict) and isinstance(found.get(key), list):
-            words = "the scenario that is extended has a list here, and a map would replace it"
-            raise SpecError(here, f"{words} whole: write all of the list, - {{…}}")
+            words = "the extended scenario has a list here, which a map would replace"
+            raise SpecError(here, f"{words}: write the whole list, - {{…}}")
         if isinstance(value, dict) and isinstance(found.get(key, {}), dict):
             found[key] = _merged(found.get(key, {}), value, here, replaced)
             continue
@@ -171,7 +171,7 @@ def _filled(document: Document, chosen: Mapping[str, object]) -> dict[str, Any]:
     data = {key: fill(value, (key,)) for key, value in document.data.items() if key != PARAMETERS}
     for name in values:
         if name not in used:
-            mistakes.note((PARAMETERS, name), f"nothing in the scenario has ${{{name}}}")
+            mistakes.note((PARAMETERS, name), f"the scenario does not use ${{{name}}}")
     mistakes.refuse()
     return data
 
@@ -193,13 +193,14 @@ def _each_value(
     for name, default in given.items():
         if not isinstance(name, str) or not _NAME.fullmatch(name):
             raise SpecError(
-                (PARAMETERS, str(name)), "a parameter's name is small letters, digits and '_'"
+                (PARAMETERS, str(name)),
+                "a parameter's name has lower-case letters, digits and '_' only",
             )
         value = chosen.get(name, default)
         if value is None:
             raise SpecError((PARAMETERS, name), f"it has no default: give --set {name}=VALUE")
         if "${" in as_value(value):
-            raise SpecError((PARAMETERS, name), f"its value, {value!r:.80}, may not have ${{…}}")
+            raise SpecError((PARAMETERS, name), f"its value {value!r:.80} must not contain ${{…}}")
         if default is not None and _kind(value) != _kind(default):
             raise UsageError(
                 f"--set {name}: {value!r:.80} is {_kind(value)}; "

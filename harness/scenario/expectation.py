@@ -65,7 +65,7 @@ def parse_expectations(value: object) -> tuple[Expectation, ...]:
             if expectation_for(tuple(found), release=release) is not expectation:
                 mistakes.note(
                     (index, "tried", place),
-                    f"{release} is not a release that this entry decides about",
+                    f"{release} is not in the range of releases of this entry",
                 )
     mistakes.refuse()
     return tuple(found)
@@ -141,12 +141,12 @@ def _parse_one(data: Mapping[str, object]) -> Expectation:
         why = "expected 'valid: true', 'invalid: [anomaly, …]' or 'refused: \"the reason\"'"
         read.mistakes.note((), why)
     if "refused" in outcomes and "tried" in data:
-        read.mistakes.note(("tried",), "these releases are refused")
+        read.mistakes.note(("tried",), "an entry with 'refused' has no 'tried'")
     if "known" in data and "valid" not in data:
-        read.mistakes.note(("known",), "it stands beside 'valid: true'")
+        read.mistakes.note(("known",), "'known' needs 'valid: true' beside it")
     of_release = "release" if "release" in data else "kafka"
     if "level" in data and not data.keys().isdisjoint((of_release, "tried", "known")):
-        why = "it is about clusters of our own: no 'kafka', 'tried' or 'known' beside"
+        why = "'level' is for reference clusters: it excludes 'kafka', 'tried' and 'known'"
         read.mistakes.note(("level",), why)
     found = Expectation(
         releases=read.at(of_release, _range, otherwise=SpecifierSet()),
@@ -184,7 +184,7 @@ def _range(value: object) -> SpecifierSet:
         return SpecifierSet(str(value))
     except InvalidSpecifier:
         raise SpecError(
-            (), f'{value!r} is no range of versions; write ">=3.5" or "<4,>=3"'
+            (), f'{value!r} is not a range of versions; write ">=3.5" or "<4,>=3"'
         ) from None
 
 

@@ -117,7 +117,7 @@ def parse_topics(value: object, cluster: BrokersSpec) -> tuple[TopicSpec, ...]:
             topic = _topic(item, brokers=cluster.brokers)
             _refuse_unreachable_isr(topic, {**cluster.broker_settings, **cluster.settings})
             if topic.name in {other.name for other in topics}:
-                raise SpecError(("name",), f"topic {topic.name!r} stands here twice")
+                raise SpecError(("name",), f"topic {topic.name!r} is listed twice")
             topics.append(topic)
     mistakes.refuse()
     return tuple(topics)
@@ -128,7 +128,7 @@ def _refuse_unreachable_isr(topic: TopicSpec, of_brokers: Mapping[str, str]) -> 
     stated = topic.settings.get(_MIN_ISR, of_brokers.get(_MIN_ISR, "1"))
     copies = max(map(len, topic.assignment or ()), default=topic.replication_factor)
     if stated.isdecimal() and int(stated) > copies:
-        found = f"{stated}, and {topic.name} has {copies} copies: nothing is ever acknowledged"
+        found = f"{stated}, and {topic.name} has {copies} replicas: nothing would be acknowledged"
         raise SpecError(("settings", _MIN_ISR), found)
 
 
@@ -151,12 +151,14 @@ def _note_removal(
     settings: Mapping[str, str], prefix: str, path: tuple[str | int, ...], mistakes: Mistakes
 ) -> None:
     if "compact" in settings.get(f"{prefix}cleanup.policy", ""):
-        found = "compaction removes records, and to the checks these are lost: delete"
+        found = "compaction removes records, which checks would call lost; expected delete"
         mistakes.note((*path, f"{prefix}cleanup.policy"), found)
     for unit, least in _RETENTION_LEAST.items():
         value = settings.get(name := f"{prefix}retention.{unit}", "")
         if value.isdecimal() and int(value) < least:
-            found = f"it removes records, and to the checks these are lost: {least} or more, or -1"
+            found = (
+                f"it removes records, which checks would call lost; expected {least} or more, or -1"
+            )
             mistakes.note((*path, name), found)
 
 
@@ -165,7 +167,10 @@ def _topic(item: object, *, brokers: int) -> TopicSpec:
     data = {**read.data, "settings": read.at("settings", settings, otherwise=dict[str, str]())}
     if "replicas" in data:
         if "partitions" in data or "replication_factor" in data:
-            raise SpecError(("replicas",), "replicas already say how many partitions and copies")
+            raise SpecError(
+                ("replicas",),
+                "`replicas` excludes `partitions` and `replication_factor`: it implies both",
+            )
         data["replication_factor"] = read.at("replicas", _copies, otherwise=1)
     data.setdefault("replication_factor", min(3, brokers))
     return read.mistakes.refuse_after(lambda: _placed(data, brokers))
@@ -183,11 +188,11 @@ def _placed(data: Mapping[str, Any], brokers: int) -> TopicSpec:
     with mistakes.below():
         topic.check()
     if not 1 <= copies <= brokers:
-        found = f"1 to {brokers} copies on {brokers} brokers, found {copies}"
+        found = f"expected 1 to {brokers} replicas on {brokers} brokers, found {copies}"
         mistakes.note(("replication_factor",), found)
     for index, replicas in enumerate(topic.assignment or ()):
         if len(set(replicas)) != len(replicas) or not set(replicas) <= set(range(1, brokers + 1)):
-            found = f"different brokers of 1 to {brokers}, found {list(replicas)}"
+            found = f"expected different brokers from 1 to {brokers}, found {list(replicas)}"
             mistakes.note(("replicas", index), found)
     mistakes.refuse()
     return topic

@@ -95,7 +95,7 @@ def span_s(data: object) -> tuple[float, float]:
         raise SpecError((), f"expected a duration or two of them, e.g. [2s, 5s]; found {data!r}")
     low, high = (duration_s(end) for end in ends)
     if low > high:
-        raise SpecError((), f"the first duration is the shorter one; found {data!r}")
+        raise SpecError((), f"expected the shorter duration first; found {data!r}")
     return low, high
 
 

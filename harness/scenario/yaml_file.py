@@ -180,7 +180,7 @@ def _number(loader: Any, node: yaml.ScalarNode) -> object:
         return make[node.tag.rpartition(":")[2]](node)
     except (ValueError, OverflowError):
         raise yaml.constructor.ConstructorError(
-            None, None, f"no number that can be: {node.value!r:.40}", node.start_mark
+            None, None, f"not a number: {node.value!r:.40}", node.start_mark
         ) from None
 
 
@@ -220,7 +220,7 @@ class _Collecting:
         for key, value in node.value:
             below = (*path, str(key.value))
             if below in self.lines:
-                found = f"stands here a second time (first on line {self.lines[below]})"
+                found = f"is given twice (first on line {self.lines[below]})"
                 line = key.start_mark.line + 1
                 raise UsageError(f"{self.name}:{line}: {key.value!r:.80} {found}")
             self.lines[below] = key.start_mark.line + 1

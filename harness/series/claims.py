@@ -136,7 +136,9 @@ def read_record(name: str, directory: Path) -> ClaimRecord | None:
     try:
         record = TypeAdapter(ClaimRecord).validate_json(path.read_bytes())
     except ValidationError as error:
-        raise HarnessError(f"{path} is no record of a claim: {error.errors()[0]['msg']}") from error
+        raise HarnessError(
+            f"{path} is not the record of a claim: {error.errors()[0]['msg']}"
+        ) from error
     if record.format_version != FORMAT_VERSION:
         raise HarnessError(f"{path} has format {record.format_version}, expected {FORMAT_VERSION}")
     return record

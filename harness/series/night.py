@@ -329,7 +329,7 @@ def _read(adapter: TypeAdapter[Any], path: Path) -> Any:
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"])) or "the whole"
-        raise HarnessError(f"{path} is no night: {place}: {first['msg']}") from error
+        raise HarnessError(f"{path} is not the file of a night: {place}: {first['msg']}") from error
 
 
 def ended(night: Night, plan: NightPlan, *, reason: str) -> Night:

@@ -196,7 +196,7 @@ def _entry(
     if runs is not None and share:
         read.mistakes.note(("share",), "an entry has 'runs' or a 'share' of the time, not both")
     if not timed and share:
-        read.mistakes.note(("share",), "a share of what? the night has no 'time'")
+        read.mistakes.note(("share",), "a share needs a 'time' of the night")
     cells = []
     for name, cluster, system, release, host, (at, variant) in product(
         names, clusters, systems, releases, hosts, each_variant
@@ -254,7 +254,7 @@ def _cell(
     system = system_of(scenario.cluster)
     if make not in system.makes:
         made = ", ".join(system.by_name)
-        mistakes.note(("cluster",), f"{name} has a cluster of {system.name}, made of: {made}")
+        mistakes.note(("cluster",), f"{name} runs on {system.name}, which can be: {made}")
         return None
     limits_s = scenario.time_limit_s + scenario.recovery_limit_s
     variant = tuple(flag_words({k: v for k, v in flags.items() if k != "system"}))

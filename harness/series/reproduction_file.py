@@ -63,7 +63,9 @@ def read_reproduction(path: Path) -> Reproduction:
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"])) or "the whole"
-        raise HarnessError(f"{path} is no reproduction: {place}: {first['msg']}") from error
+        raise HarnessError(
+            f"{path} is not the file of a reproduction: {place}: {first['msg']}"
+        ) from error
     if reproduction.format_version != FORMAT_VERSION:
         raise HarnessError(
             f"{path} has format {reproduction.format_version}, expected {FORMAT_VERSION}"

@@ -164,7 +164,7 @@ def plan_of(scenario: Scenario, seed: int) -> TrialPlan:
 def _refuse_what_is_not_tried(scenario: Scenario) -> None:
     refuse_unsimulated_clients(scenario)
     if isinstance(scenario.cluster, KafkaSpec) and scenario.cluster.combined:
-        words = "the oracle of trials knows nodes of one role alone: leave it to a run"
+        words = "trials cannot have combined nodes: run the scenario instead"
         raise scenario.document.error(SpecError(("cluster", "combined"), words))
     for place, step in places(scenario.play or ()):
         if (why := why_not_tried(step)) is not None:

@@ -1,1 +1,1 @@
-"""Virtual time: the world's clock, looks at a simulated cluster, and what is kept of it."""
+"""Runs in virtual time: the world's clock, observations of its cluster, and stored evidence."""

@@ -72,7 +72,8 @@ def _refuse_busy(
     if event.process in ended:
         raise BadLineError(
             f"expected no more of process {event.process}, which ended with the info of line "
-            f"{ended[event.process]}; found an invocation: give who goes on another number"
+            f"{ended[event.process]}; found an invocation: give the process that continues "
+            "another number"
         )
 
 

@@ -202,7 +202,8 @@ class _CallOrder:
         if return_ns is None:
             raise BadLineError(
                 f"expected no more of process {operation.process}, which ended with the info of "
-                f"line {line}; found another operation: give who goes on another number"
+                f"line {line}; found another operation: give the process that continues "
+                "another number"
             )
         if operation.call_ns < return_ns:
             raise BadLineError(

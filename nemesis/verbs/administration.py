@@ -87,7 +87,9 @@ def nodes_of(written: StepSource) -> tuple[NodeName, ...]:
         if item not in stage.nodes:
             raise SpecError((), f"no such node: {item!r}; there are: {', '.join(stage.nodes)}")
         if item in stage.fixed:
-            raise SpecError((), f"{item} has its vote for good: say quorum: dynamic in the cluster")
+            raise SpecError(
+                (), f"{item} has a vote in a static quorum; set `quorum: dynamic` in the cluster"
+            )
     return tuple(NodeName(str(item)) for item in items)
 
 

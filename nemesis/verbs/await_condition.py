@@ -96,9 +96,9 @@ def _why_not(step: Await, there: Capabilities) -> str | None:
 def _why_not_tried(step: Await) -> str | None:
     match step.condition:
         case LogEnd():
-            return "a trial looks at no log ends"
+            return "a trial does not observe log ends"
         case Changed():
-            return "a trial looks at no files"
+            return "a trial does not observe files"
         case _:
             return None
 

@@ -67,7 +67,7 @@ def _assignment(data: Mapping[str, object], stage: Stage) -> tuple[tuple[int, ..
         return None
     for key in _COUNTS:
         if key in data:
-            raise SpecError((key,), f"replicas say it all: {key} cannot stand beside it")
+            raise SpecError((key,), f"`replicas` implies {key}: leave {key} out")
     partitions = data["replicas"]
     if not isinstance(partitions, list) or not partitions or not all(map(_is_list, partitions)):
         raise SpecError(

@@ -34,7 +34,7 @@ def _span_s(data: Operand) -> tuple[float, float]:
     except (SpecError, ValueError):
         raise SpecError(("by",), f"expected 20ms or [5ms, 40ms], found {value!r}") from None
     if low_s > high_s:
-        raise SpecError(("by",), f"the first duration is the shorter one; found {value!r}")
+        raise SpecError(("by",), f"expected the shorter duration first; found {value!r}")
     return low_s, high_s
 
 

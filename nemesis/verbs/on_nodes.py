@@ -97,7 +97,7 @@ def _why_not(action: NodeAction[N], step: N, there: Capabilities) -> str | None:
 
 
 def _why_not_tried(action: NodeAction[N]) -> str | None:
-    return None if action.tried_in or action.parts else "a trial does not do it"
+    return None if action.tried_in or action.parts else "trials do not perform it"
 
 
 _WAY_OUT = {Now.DOWN: "kill or stop it first", Now.PAUSED: "pause it first"}
@@ -113,7 +113,9 @@ def _follow_node(
         return
     if before and now not in before:
         if Now.TROUBLED in before:
-            raise SpecError((word,), f"{node}: no earlier step brings trouble to its disk")
+            raise SpecError(
+                (word,), f"{node}: no earlier step made its disk fail, fill up or stall"
+            )
         if len(before) == 1 and before[0] in _WAY_OUT:
             way_out = _WAY_OUT[before[0]]
             raise SpecError((word,), f"{node} is {now} at this step; {way_out}")

@@ -94,7 +94,7 @@ class PredictedState:
         """Open a rule or a partition; raise SpecError if one of that name is certainly open."""
         if name in open_names and name not in self.maybe:
             raise SpecError(
-                (), f"a {what} named {name!r} is there already; give it another name: as"
+                (), f"a {what} named {name!r} is active already; give it another name with `as`"
             )
         open_names.add(name)
 
@@ -107,7 +107,7 @@ class PredictedState:
         """Raise SpecError if no rule or partition of that name can be open."""
         if name not in open_names and name not in self.maybe:
             there = did_you_mean(name, open_names) if open_names else "there is none at this step"
-            raise SpecError((word,), f"no earlier step laid {name!r}; {there}")
+            raise SpecError((word,), f"no earlier step began {name!r}; {there}")
 
     def heal(self) -> None:
         """Undo everything: all nodes run, and that is certain."""
@@ -143,8 +143,8 @@ class PredictedState:
         if name in self.clients_topics and not self.clients_wait:
             raise SpecError(
                 (word,),
-                f"clients write to {name}, and would lose what was acknowledged: have them begin "
-                "later, by start_clients: all",
+                f"clients write to {name}, and would lose acknowledged records: let them begin "
+                "later, with start_clients: all",
             )
         self.topics.discard(name)
 

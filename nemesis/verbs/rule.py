@@ -70,7 +70,7 @@ def rule_verb(
         done = parse_action(data)
         match = _match(data, always)
         if requests_only and match.direction is Direction.RESPONSE:
-            raise SpecError(("of",), f"{word} is for requests")
+            raise SpecError(("of",), f"{word} applies to requests only")
         name = rule_name(data.get("as", word))
         # It decodes, which takes half a second to import: only plays that lay rules wait for it.
         from nemesis.wire.matching import refuse_impossible  # noqa: PLC0415
@@ -143,7 +143,7 @@ def _operand(written: StepSource, own: tuple[str, ...]) -> Operand:
             raise SpecError((key,), f"unknown key {key!r}; {did_you_mean(key, allowed)}")
     if data.get("to") == CLIENTS:
         raise SpecError(
-            ("to",), "nobody dials clients; what they get is {from: clients, of: response}"
+            ("to",), "no link leads to clients; their responses are {from: clients, of: response}"
         )
     return data
 

@@ -111,15 +111,17 @@ def _clear_span(value: object) -> float:
     text = str(value).strip()
     span_s = duration_s(text.lstrip("+-")) * (-1 if text.startswith("-") else 1)
     if abs(span_s) < _JUMP_MIN_S:
-        raise SpecError((), f"{value!r} is less than 100ms, and could not be told from no skew")
+        raise SpecError((), f"{value!r} is too small to be observed; expected 100ms or more")
     return span_s
 
 
 def _rate(value: object) -> float:
     if not isinstance(value, int | float) or isinstance(value, bool):
-        raise SpecError((), f"expected seconds it counts in a second, e.g. 1.05, found {value!r}")
+        raise SpecError(
+            (), f"expected the clock's seconds per real second, e.g. 1.05, found {value!r}"
+        )
     if not 0 <= value <= _RATE_MAX or abs(value - 1) < _DRIFT_MIN:
-        raise SpecError((), f"expected 0 to 100, and 0.005 from 1 at least, found {value!r}")
+        raise SpecError((), f"expected 0 to 100, at least 0.005 away from 1, found {value!r}")
     return float(value)
 
 

@@ -40,7 +40,7 @@ class StepSource:
     def needed(self, key: str, parse: Callable[[object], T]) -> T:
         """Read a modifier that has to be there."""
         if key not in self.item:
-            raise SpecError((), f"{key!r} is needed beside it")
+            raise SpecError((), f"it needs {key!r} as well")
         return self.read(key, parse)
 
     def read(self, key: str, parse: Callable[[object], T]) -> T:

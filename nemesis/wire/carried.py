@@ -46,9 +46,9 @@ def why_not_carried(
     if LinkProtocol.KAFKA in protocols and named is LinkProtocol.KAFKA:
         return None
     if isinstance(action, KAFKA_ALONE):
-        return "messages of ZooKeeper's are only late, or lost: they belong to their connections"
+        return "messages of ZooKeeper can only be late or lost: they belong to their connections"
     if match.version_min is not None or match.version_max is not None:
-        return "messages of ZooKeeper's have no versions"
+        return "messages of ZooKeeper have no versions"
     return None
 
 
@@ -58,5 +58,5 @@ def _why_not_unread(action: Action, match: Match) -> str | None:
     if match.client_id is not None or match.where or match.skip or match.times is not None:
         return f"{_UNREAD}: it finds no frames in it"
     if isinstance(action, KAFKA_ALONE | Watch):
-        return f"{_UNREAD}: bytes are only late, or lost"
+        return f"{_UNREAD}: bytes can only be late or lost"
     return None

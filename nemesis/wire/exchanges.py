@@ -55,7 +55,7 @@ class Exchanges:
         """Take note of a response; return its request's header or raise FrameError."""
         header = self._unanswered.pop(correlation_id, None)
         if header is None or correlation_id in self._made:
-            raise FrameError(f"a response to request {correlation_id}, which nobody asked")
+            raise FrameError(f"a response to request {correlation_id}, which was not sent")
         return header
 
     def make(self, response: Frame, *, rule: str) -> None:

@@ -101,12 +101,12 @@ def refuse_impossible(rule: Rule) -> None:
         _refuse_clause(rule.name, clause)
         if match.api is not None and clause.field != "size_bytes" and not is_read(match.api):
             raise UsageError(
-                f"rule {rule.name}: of {match.api} only the header is read, so that no "
-                f"{clause.field} is known"
+                f"rule {rule.name}: the proxy reads only the header of {match.api}, "
+                f"which has no {clause.field}"
             )
     one_way = isinstance(rule.action, Answer | Duplicate | Reorder)
     if one_way and match.direction is not Direction.REQUEST:
-        raise UsageError(f"rule {rule.name}: {type(rule.action).__name__} is for requests alone")
+        raise UsageError(f"rule {rule.name}: {type(rule.action).__name__} applies to requests only")
     if isinstance(rule.action, Answer):
         _refuse_answer(rule.name, rule.action.error, match.api)
 

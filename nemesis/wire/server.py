@@ -88,7 +88,7 @@ class Proxy:
     def add(self, rule: Rule) -> None:
         """Lay a rule; raise HarnessError if one of its name is laid."""
         if rule.name in self._book:
-            raise HarnessError(f"a rule named {rule.name} is laid already")
+            raise HarnessError(f"a rule named {rule.name} is active already")
         self._book.add(rule)
 
     def release(self, name: str) -> Delivery:

@@ -241,7 +241,7 @@ class Wire:
         lines = self._log.read_text(errors="replace").splitlines() if self._log.exists() else []
         if why := why_full(self._log.parent):
             return why
-        return f"{lines[-1] if lines else 'it said nothing'}; its log: {self._log}"
+        return f"{lines[-1] if lines else 'no output'}; its log: {self._log}"
 
     def _refuse_unknown(self, sources: frozenset[str], targets: frozenset[str]) -> None:
         for role, named, known in (
@@ -249,7 +249,7 @@ class Wire:
             ("target", targets, {link.target for link in self._links.values()}),
         ):
             if unknown := sorted(named - known):
-                raise UsageError(f"no link has the {role} {', '.join(unknown)}")
+                raise UsageError(f"no link has {', '.join(unknown)} as its {role}")
 
 
 def _meeting() -> tempfile.TemporaryDirectory[str]:

@@ -66,10 +66,10 @@ class Guard:
     def _refusal(self, scope: Scope) -> PlainTextResponse | None:
         named = [value.lower() for name, value in scope["headers"] if name == b"host"]
         if len(named) != 1 or named[0] not in self._hosts:
-            return PlainTextResponse("this page answers to 127.0.0.1 and localhost alone\n", 400)
+            return PlainTextResponse("this page answers to 127.0.0.1 and localhost only\n", 400)
         if scope["method"] not in _METHODS:
             allowed = {"Allow": ", ".join(_METHODS)}
-            return PlainTextResponse("this page can only be read\n", 405, headers=allowed)
+            return PlainTextResponse("this page is read-only\n", 405, headers=allowed)
         raw = (scope.get("raw_path") or scope["path"].encode()).lower()
         if any(one in raw for one in _ENCODED) or "\0" in scope["path"] or "\\" in scope["path"]:
             return PlainTextResponse("there is no such page\n", 404)

@@ -157,5 +157,5 @@ def test_a_verdict_that_contradicts_its_checks_is_refused(tmp_path: Path) -> Non
     path = tmp_path / "verdict.json"
     write_verdict(path, Verdict.of([_result(BAD)]))
     path.write_text(path.read_text().replace('"invalid"', '"valid"', 1))
-    with pytest.raises(HarnessError, match="says valid, and its checks invalid"):
+    with pytest.raises(HarnessError, match="says valid, but its checks say invalid"):
         read_verdict(path)

@@ -52,6 +52,16 @@ def test_every_run_that_a_page_shows_can_be_planned(
             assert ended.value.code == 0, (command, capsys.readouterr().err)
 
 
+def test_the_index_lists_every_page_once() -> None:
+    index = (ROOT / "docs/README.md").read_text()
+    listed = re.findall(r"^\| \[[^\]]*\]\(([^)]+)\) \|", index, re.MULTILINE)
+    pages = [f"docs/{page.name}" for page in ROOT.glob("docs/*.md") if page.name != "README.md"]
+    folders = [f"docs/{page.parent.name}/README.md" for page in ROOT.glob("docs/*/README.md")]
+    others = ["ARCHITECTURE.md", "GLOSSARY.md"]
+    found = sorted(str((ROOT / "docs" / name).resolve().relative_to(ROOT)) for name in listed)
+    assert found == sorted([*pages, *folders, *others])
+
+
 def test_the_readme_is_short() -> None:
     assert len((ROOT / "README.md").read_text().splitlines()) <= README_LINES_MAX
 

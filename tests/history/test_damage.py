@@ -89,7 +89,7 @@ def test_a_segment_that_was_not_finished_creating_is_not_there(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"not a segment at all", "is not a segment of this product: it starts b'not a se'"),
+        (b"not a segment at all", "is not a segment of a history: it starts b'not a se'"),
         (b"FENCPOST" + b"\x07" * 8192, "has segment format"),
     ],
 )
@@ -110,9 +110,9 @@ def test_a_foreign_file_is_refused_by_name(tmp_path: Path, content: bytes, messa
         (16, "checksum of its header"),
         (4096, "checksum of its header"),
         (8192 + 64, "its slots are not numbered"),
-        (8192 + 32, "a slot names none of its keys"),
+        (8192 + 32, "a slot has a key that the file does not list"),
         (8192 + 13, "its calls go back in time"),
-        (8192 + 38, "a slot has a code that nothing has"),
+        (8192 + 38, "a slot has an unknown code"),
     ],
 )
 def test_a_damaged_segment_is_refused_by_name(tmp_path: Path, at: int, message: str) -> None:

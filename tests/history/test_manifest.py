@@ -62,7 +62,7 @@ def test_a_manifest_comes_back_as_it_was_written(tmp_path: Path) -> None:
     ("change", "message"),
     [
         ({"format_version": 99}, "has format 99, expected 1"),
-        ({"colour": "red"}, "wrong: colour is no key that is known"),
+        ({"colour": "red"}, "wrong: colour is not a known key"),
         ({"state": "asleep"}, 'wrong: state is "asleep", expected one of "running", "recorded"'),
         ({"promises": {"acks": "all"}}, "wrong: promises.idempotent is missing"),
         ({"healed_ns": "soon"}, 'wrong: healed_ns is "soon", expected a whole number, or null'),

@@ -63,5 +63,5 @@ def test_a_role_that_nobody_has_just_now_is_said_with_what_was_seen() -> None:
 
 
 def test_a_target_that_cannot_exist_is_refused_with_the_forms_that_can() -> None:
-    with pytest.raises(SpecError, match="'broker-7' is no target here"):
+    with pytest.raises(SpecError, match="'broker-7' is not a target here"):
         parse_target("broker-7", STAGE)

@@ -33,8 +33,8 @@ def test_consumers_go_on_from_themselves_or_from_their_group() -> None:
         ({"acks": "1"}, "idempotence needs acks: all"),
         ({"consumers": 1}, "both needs 2 consumers"),
         ({"linger_ms": 2000, "message_timeout_ms": 1000}, "linger_ms must be less"),
-        ({"settings": {"acks": "1"}}, "'acks' has a field of its own"),
-        ({"settings": {"enable.auto.commit": "true"}}, "the recording rests on it"),
+        ({"settings": {"acks": "1"}}, "'acks' is stated by the field"),
+        ({"settings": {"enable.auto.commit": "true"}}, "the recording depends on it"),
     ],
 )
 def test_a_combination_that_cannot_be_is_refused_with_its_reason(

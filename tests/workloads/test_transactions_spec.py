@@ -50,15 +50,15 @@ def test_each_producer_has_an_id_of_its_own_unless_they_share_them() -> None:
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
-        ({"client_release": "3.9.2"}, "client_release is of a Java client"),
+        ({"client_release": "3.9.2"}, "client_release needs client: java"),
         ({"readers": ["librdkafka", "java"]}, "2 readers for 1 consumers"),
         ({"readers": []}, "readers"),
         ({"readers": ["sarama"]}, "readers"),
         ({"transactional_ids": 3}, "3 transactional_ids for 2 producers"),
         ({"delivery_timeout_ms": 2000}, "request_timeout_ms must be at most delivery_timeout_ms"),
         ({"transaction_timeout_ms": 7000}, "delivery_timeout_ms must be at most transaction_time"),
-        ({"settings": {"max.block.ms": "1"}}, "a field of its own here: end_timeout_ms"),
-        ({"settings": {"transactional.id": "x"}}, "is the workload's own"),
+        ({"settings": {"max.block.ms": "1"}}, "is stated by the field end_timeout_ms"),
+        ({"settings": {"transactional.id": "x"}}, "is set by the workload"),
         ({"pattern": ["commit", "sometimes"]}, "pattern"),
         ({"abort_share": 1.5}, "abort_share"),
         ({"client": "sarama"}, "client"),

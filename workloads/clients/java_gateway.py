@@ -56,7 +56,7 @@ class JavaVirtualMachine:
         port, secret = (self._process.stdout.readline().decode().strip() for _ in range(2))
         if not port.isdecimal():
             raise HarnessError(
-                f"the JVM of a client (pid {self._process.pid}) did not come up: it said {port!r}"
+                f"the JVM of a client (pid {self._process.pid}) did not start: it printed {port!r}"
             )
         parameters = GatewayParameters(port=int(port), auth_token=secret)
         self._gateway = JavaGateway(gateway_parameters=parameters)

@@ -310,7 +310,9 @@ class Moves:
                 f"{replicas_min} to {replicas_max} replicas on {len(broker_ids)} brokers"
             )
         if replicas_min == len(broker_ids):
-            raise ValueError(f"{replicas_min} replicas on as many brokers have nowhere to go")
+            raise ValueError(
+                f"{replicas_min} replicas on as many brokers leave none to move a replica to"
+            )
         self._broker_ids = tuple(broker_ids)
         self._replicas_min = replicas_min
         self._replicas_max = replicas_max

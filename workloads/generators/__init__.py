@@ -1,1 +1,1 @@
-"""The next act of a client, decided from a seed and a given clock: no sockets, no sleeping."""
+"""What a client does next, decided from a seed and a given clock, without sockets or sleep."""

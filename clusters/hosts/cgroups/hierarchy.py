@@ -90,7 +90,7 @@ def _parent(
                 if above == mount.point:
                     break
     raise HarnessError(
-        f"no control group here hands on {controller}: it is not mounted, or not delegated to us"
+        f"the cgroup controller {controller} is not mounted, or not delegated to this user"
     )
 
 

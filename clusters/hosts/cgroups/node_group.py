@@ -37,7 +37,9 @@ class NodeGroup:
             try:
                 (directory / "cgroup.procs").write_text(str(pid))
             except OSError as error:
-                raise HarnessError(f"{self.node}: {directory} does not take pid {pid}") from error
+                raise HarnessError(
+                    f"{self.node}: cannot move pid {pid} into {directory}"
+                ) from error
 
     def throttle(self, share: float) -> str:
         """Allow this share of a core; return once its processes were held back, or HarnessError."""
@@ -103,7 +105,7 @@ class NodeGroup:
         if bound < used:
             return bound, f"; {short}"
         self.memory.limit(None)
-        raise HarnessError(f"{self.node}: {short}; it used {_mib(used)} and gave nothing back")
+        raise HarnessError(f"{self.node}: {short}; it used {_mib(used)} and released none of it")
 
     def _await(self, seen: Callable[[], bool], otherwise: str) -> None:
         deadline = time.monotonic() + _EFFECT_TIMEOUT_S
@@ -135,5 +137,5 @@ def _made(parent: Parent, node: str, ledger: Ledger) -> Path:
     try:
         directory.mkdir(exist_ok=True)
     except OSError as error:
-        raise HarnessError(f"{directory}: cannot be made: {error.strerror}") from error
+        raise HarnessError(f"cannot create {directory}: {error.strerror}") from error
     return directory

@@ -1,1 +1,1 @@
-"""Wall clocks of nodes that are wrong on purpose: what tells them wrong, and what they then say."""
+"""Wall clocks of nodes that are wrong on purpose: how they are set, and how they are read back."""

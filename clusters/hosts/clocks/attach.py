@@ -46,7 +46,7 @@ def jvm_clock(pid: int, *, timeout_s: float = 10.0) -> ClockReading:
     after_ns = time.time_ns()
     stamp = _STAMP.search(answer)
     if stamp is None:
-        raise HarnessError(f"the JVM with pid {pid} did not say its time: {answer[:200]!r}")
+        raise HarnessError(f"the JVM with pid {pid} did not report its time: {answer[:200]!r}")
     # The stamp is cut off to whole milliseconds: on average half of one is missing.
     at_ms = round(datetime.fromisoformat(stamp[0].decode()).timestamp() * 1000)
     said_ns = at_ms * _NS_A_MILLISECOND + _NS_A_MILLISECOND // 2
@@ -65,7 +65,9 @@ def socket_left_by(pid: int) -> Path | None:
     try:
         ours = Path(f"/proc/{pid}/root/tmp").samefile("/tmp")  # noqa: S108
     except OSError as error:
-        raise HarnessError(f"no process {pid} can be asked for its time") from error
+        raise HarnessError(
+            f"cannot ask process {pid} for its time: it is gone, or out of reach"
+        ) from error
     return path if ours else None
 
 
@@ -88,7 +90,7 @@ def _opened(pid: int, deadline: float) -> Path:
                 ask_s = time.monotonic() + _AGAIN_S
             time.sleep(_POLL_S)
     except OSError as error:
-        raise HarnessError(f"the JVM with pid {pid} cannot be asked: {error}") from error
+        raise HarnessError(f"cannot ask the JVM with pid {pid} for its time: {error}") from error
     finally:
         wish.unlink(missing_ok=True)
     return path
@@ -104,7 +106,7 @@ def _asked(pid: int, path: Path, deadline: float) -> bytes:
             while part := connection.recv(4096):
                 answer += part
     except OSError as error:
-        raise HarnessError(f"the JVM with pid {pid} did not say its time: {error}") from error
+        raise HarnessError(f"the JVM with pid {pid} did not report its time: {error}") from error
     return answer
 
 
@@ -123,4 +125,6 @@ def _status(pid: int, name: str) -> str:
         lines = Path(f"/proc/{pid}/status").read_text().splitlines()
         return next(line.split(":", 1)[1] for line in lines if line.startswith(f"{name}:"))
     except (OSError, StopIteration) as error:
-        raise HarnessError(f"no process {pid} can be asked for its time") from error
+        raise HarnessError(
+            f"cannot ask process {pid} for its time: it is gone, or out of reach"
+        ) from error

@@ -43,7 +43,9 @@ def clock_trial() -> float:
         set_control(control, Skew(jump_s=_JUMP_S), since_ns=time.time_ns())
         ahead_s = float(_said(library, control)) - time.time()
     if abs(ahead_s - _JUMP_S) > _TIMEOUT_S:
-        raise HarnessError(f"{library} was preloaded, and the clock was {ahead_s:.3f} s ahead")
+        raise HarnessError(
+            f"with {library} preloaded the clock was {ahead_s:.3f} s ahead, expected {_JUMP_S} s"
+        )
     return ahead_s
 
 

@@ -109,7 +109,9 @@ def _looks(
     seen = [read()]
     while not enough(seen):
         if time.monotonic() > deadline:
-            raise HarnessError(f"the clock did not become as it was set: {_said(seen[-1])}")
+            raise HarnessError(
+                f"the node's clock does not show the skew that was set: {_said(seen[-1])}"
+            )
         time.sleep(_POLL_S)
         seen.append(read())
     return seen

@@ -104,7 +104,7 @@ class TroubledDisk:
             os.close(filler)
         free_bytes = os.statvfs(self._at).f_bavail * _BLOCK_BYTES
         if free_bytes > 0:
-            raise HarnessError(f"{self._at} has {free_bytes} bytes free yet")
+            raise HarnessError(f"{self._at} still has {free_bytes} bytes free")
         return f"no block is free, {taken_bytes / 2**20:,.0f} MiB were"
 
     def _forbid_writes(self) -> str:
@@ -120,7 +120,7 @@ class TroubledDisk:
             (self._at / _FILLER).write_bytes(b"")
         except OSError as error:
             return str(error.strerror)
-        raise HarnessError(f"{self._at} was still written to")
+        raise HarnessError(f"{self._at}: a write succeeded, though the disk should refuse it")
 
     def _stall(self) -> str:
         freeze(self._at)

@@ -1,1 +1,1 @@
-"""Loss of power without root: what processes had synced is followed, and the rest is undone."""
+"""Loss of power without root: the syncs of processes are recorded, and all else is undone."""

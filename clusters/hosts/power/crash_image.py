@@ -160,7 +160,7 @@ def lose_power(followed: Path, home: Path, seed: Optional[str] = None) -> PowerL
     """
     state = _state(home)
     if state.beyond:
-        raise ValueError(f"what is durable cannot be said: {_BEYOND[state.beyond]}")
+        raise ValueError(f"cannot tell which data are durable: {_BEYOND[state.beyond]}")
     notes = tuple(_notes(home))
     torn = ""
     if seed is not None:

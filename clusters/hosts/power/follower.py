@@ -68,7 +68,7 @@ class DirectoryFollower:
         answer = self._ask("lose", self._followed, self._home, *([] if seed is None else [seed]))
         if self._place.process.pid != self._settled_pid and not answer["processes"]:
             raise HarnessError(
-                f"the process did not preload {follow_library()}: what it synced is not known"
+                f"the process did not preload {follow_library()}, so its syncs are unknown"
             )
         self._settled_pid = self._place.process.pid
         return str(answer["torn"])
@@ -107,8 +107,10 @@ def power_trial() -> int:
         try:
             lose_power(disk, follower)
         except (OSError, ValueError) as error:
-            raise HarnessError(f"what a process synced cannot be told: {error}") from error
+            raise HarnessError(f"cannot tell what a process synced: {error}") from error
         left = (disk / "log").read_bytes()
     if left != _SYNCED:
-        raise HarnessError(f"{library} was preloaded; {_SYNCED!r} was synced, and {left!r} is left")
+        raise HarnessError(
+            f"with {library} preloaded {_SYNCED!r} was synced, but {left!r} survived"
+        )
     return len(_UNSYNCED)

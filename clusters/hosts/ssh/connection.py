@@ -87,7 +87,7 @@ class SshConnection:
             said = (answer.errors or answer.output).strip().splitlines()
             raise HarnessError(
                 f"{self.machine}: {shlex.join(argv)} ended with exit code {answer.exit_code}: "
-                f"{said[-1] if said else 'it said nothing'}"
+                f"{said[-1] if said else 'no output'}"
             )
         return answer.output
 
@@ -185,7 +185,7 @@ class SshConnection:
         channel.shutdown_write()
         errors = b"".join(_chunks(channel.recv_stderr)).decode(errors="replace").strip()
         if channel.recv_exit_status():
-            first = errors.splitlines()[0] if errors else "it said nothing"
+            first = errors.splitlines()[0] if errors else "no output"
             raise HarnessError(f"{self.machine}: {what}: {first}")
 
     def _broken(self, error: Exception) -> HarnessError:
@@ -263,22 +263,22 @@ def _refusal(machine: Machine, error: Exception) -> HarnessError:
     match error:
         case paramiko.BadHostKeyException():
             return UsageError(
-                f"{machine} shows another key than the one that is known: "
-                f"{_fingerprint(error.key)}, not {_fingerprint(error.expected_key)}. Somebody may "
-                "stand between; if it was set up anew, forget the old key with: "
+                f"{machine} shows another host key than the known one: "
+                f"{_fingerprint(error.key)}, not {_fingerprint(error.expected_key)}. This may be "
+                "an attack; if the machine was set up anew, forget the old key with: "
                 f"ssh-keygen -R {_bracketed(machine)}"
             )
         case paramiko.AuthenticationException():
             user = machine.user or "this user"
             with_what = machine.identity or "the keys of the agent and of ~/.ssh"
-            return UsageError(f"{machine} does not let {user} in with {with_what}")
+            return UsageError(f"{machine} refused the login of {user} with {with_what}")
         case paramiko.PasswordRequiredException():
             return UsageError(
                 f"{machine}: {machine.identity} has a passphrase; add it to an SSH agent and name "
                 "no identity"
             )
         case socket.gaierror():
-            return UsageError(f"{machine}: no machine of this name is found")
+            return UsageError(f"{machine}: unknown host name")
         case TimeoutError():
             return HarnessError(f"{machine} did not answer within {_CONNECT_TIMEOUT_S:.0f} s")
         case _:

@@ -159,7 +159,7 @@ def _refuse_shared(machines: Sequence[Machine]) -> None:
     nodes: set[NodeName] = set()
     for number, machine in enumerate(machines):
         if (machine.host, machine.port) in places:
-            raise SpecError(("machines", number, "host"), f"{machine} stands here a second time")
+            raise SpecError(("machines", number, "host"), f"{machine} is listed twice")
         if twice := nodes.intersection(machine.nodes):
             raise SpecError(
                 ("machines", number, "nodes"), f"{min(twice)} is placed on two machines"

@@ -1,1 +1,1 @@
-"""The tables of RPCs, by who asks them."""
+"""The tables of RPCs, by who sends the request."""

@@ -140,7 +140,7 @@ class Codec:
             return own
         api = self._by_key[door].get(header.api_key)
         if api is None:
-            raise Unreadable(f"API {header.api_key} at the door for {door.value}s")
+            raise Unreadable(f"API {header.api_key} on a {door.value} listener")
         if not api.versions[0] <= header.version <= api.versions[1]:
             raise Unreadable(f"{api.name} version {header.version}, known are {api.versions}")
         entity = read(request_type(api.key, header.version), frame)

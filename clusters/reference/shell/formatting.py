@@ -65,7 +65,7 @@ def format_directory(
     """
     if not looked_at(path).empty:
         if not force:
-            raise HarnessError(f"{path} is not empty: use --force to lose what is in it")
+            raise HarnessError(f"{path} is not empty; --force deletes its content")
         shutil.rmtree(path)
     meta = MetaProperties(
         cluster_id=cluster_id,

@@ -184,7 +184,7 @@ class Administration:
 
     def _look(self, key: str, end_ns: int) -> PartitionView:
         while (seen := self._view().partitions.get(key)) is None:
-            self._refuse_late(end_ns, f"no broker shows {key}")
+            self._refuse_late(end_ns, f"no broker knows {key}")
             self._wait()
         return seen
 

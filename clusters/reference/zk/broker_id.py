@@ -115,7 +115,9 @@ class BrokerIds:
         # Rule one_missing_id_alone.
         if len(missing) > 1 and self._situation.rules.one_missing_id_alone:
             listed = ", ".join(map(str, missing))
-            raise NoBrokerIdError(f"ids {listed} are missing, and any may be of a broker to come")
+            raise NoBrokerIdError(
+                f"ids {listed} have no broker; any may belong to one that starts later"
+            )
         self._step = _Step.MISSING
         return missing[0]
 

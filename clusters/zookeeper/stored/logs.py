@@ -61,7 +61,7 @@ def stored_entries(log: Path) -> Iterator[tuple[int, bytes]]:
         if len(header) < _HEADER.size:
             return  # it was just made
         if _HEADER.unpack(header)[0] != _MAGIC:
-            raise StoredError(f"{log.name} is no transaction log: it begins with {header[:4]!r}")
+            raise StoredError(f"{log.name} is not a transaction log: it begins with {header[:4]!r}")
         while len(head := file.read(_ENTRY.size)) == _ENTRY.size:
             checksum, length = _ENTRY.unpack(head)
             if length <= 0:

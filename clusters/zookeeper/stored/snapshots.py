@@ -64,7 +64,7 @@ def _tree(content: bytes, zxid: int) -> DataTree:
     jute = JuteReader(content)
     jute.skip(_HEADER.size)
     if _HEADER.unpack_from(content)[0] != _MAGIC:
-        raise JuteError("it is no snapshot")
+        raise JuteError("not a snapshot")
     listed = jute.vector(lambda: read(jute, "SnapshotSession"))
     sessions = {one["id"]: one["timeOut"] for one in listed}
     listed = jute.vector(lambda: read(jute, "SnapshotAcls"))

@@ -84,7 +84,7 @@ def response_columns(fields: Mapping[str, Any]) -> dict[str, Any]:
     """Return the columns of a response's fields; raise Unreadable for an error unknown to Kafka."""
     code = _CODES.get(fields["errorCode"])
     if code is None:
-        raise Unreadable(f"an error {fields['errorCode']} that Kafka does not have")
+        raise Unreadable(f"error code {fields['errorCode']}, which Kafka does not have")
     found: dict[str, Any] = {"error": error_name(code)}
     if "isCaughtUp" not in fields:
         return found | {"broker_epoch": fields["brokerEpoch"]}

@@ -124,7 +124,7 @@ class ClientPort:
         if xid >= 0:
             return size, self._exchanges.answer(xid)
         if xid not in self._fixed:
-            raise FrameError(f"an answer to request {xid}, which was not made")
+            raise FrameError(f"an answer to request {xid}, which was not sent")
         return size, self._fixed[xid]
 
     def _is_word(self, chunk: memoryview, at: int) -> bool:

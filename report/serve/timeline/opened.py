@@ -183,7 +183,7 @@ def opened(root: Path) -> OpenRun:
         found = _kept.get(root)
         if found is None or found[0] != stamps:
             if not run.manifest_path.is_file():
-                raise HarnessError(f"{root} is no run: it has no manifest.json")
+                raise HarnessError(f"{root} is not a run: it has no manifest.json")
             found = (stamps, OpenRun(run))
             _kept[root] = found
         _kept.move_to_end(root)

@@ -91,7 +91,7 @@ def test_a_second_copy_takes_the_place_of_the_same_run_only(tmp_path: Path) -> N
     assert copy == again
     other = RunDirectory(tmp_path / "farther" / "one")
     write_synthetic_run(other, HistoryRecipe(sends=200, seed=7))
-    with pytest.raises(HarnessError, match="is another run than file://"):
+    with pytest.raises(HarnessError, match="is not a copy of file://"):
         mirrored(other.root.as_uri(), results=results, session=_no_session, elsewhere=False)
     assert load_table(copy, "records").equals(load_table(first, "records"))
 

@@ -85,7 +85,7 @@ def did(ledger: Ledger, path: Path) -> RemoveFile:
 def test_an_undo_survives_json() -> None:
     for undo in (RemoveNamespace(name="fp1"), RemoveRoute(route="unreachable 10.0.0.0/8")):
         assert undo_of(json.loads(json.dumps(undo_data(undo)))) == undo
-    with pytest.raises(HarnessError, match="no undo that this release of Fencepost knows"):
+    with pytest.raises(HarnessError, match="an undo that this release of Fencepost does not know"):
         undo_of({"kind": "system", "argv": ["rm"]})
 
 
@@ -104,7 +104,7 @@ def test_an_undo_survives_json() -> None:
     ],
 )
 def test_what_bears_no_mark_of_ours_is_never_undone(undo: dict[str, object]) -> None:
-    with pytest.raises(HarnessError, match="bears no mark of Fencepost's: it is left alone"):
+    with pytest.raises(HarnessError, match="has no name of Fencepost's, so it is left alone"):
         undo_of(undo)
 
 
@@ -215,7 +215,7 @@ def test_what_is_no_ledger_is_left_alone_and_named(ledgers: Path, text: str) -> 
     path = ledgers / "foreign.jsonl"
     path.write_text(text)
     assert left_ledgers() == (path,)
-    with pytest.raises(HarnessError, match=f"{path} is no ledger"):
+    with pytest.raises(HarnessError, match=f"{path} is not a readable ledger"):
         undo_all(path)
     assert path.read_text() == text
 

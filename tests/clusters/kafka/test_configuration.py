@@ -135,7 +135,7 @@ TAKEN = {"node.id": "7", "listeners": "X", "num.io.threads": "1"}
     ids=["common", "of controllers", "of brokers"],
 )
 def test_what_the_harness_decides_cannot_be_set(spec: KafkaSpec) -> None:
-    with pytest.raises(UsageError, match=r"not free to choose: listeners, node\.id \("):
+    with pytest.raises(UsageError, match=r"the harness makes itself: listeners, node\.id \("):
         refuse_impossible(spec)
 
 
@@ -236,7 +236,7 @@ def test_a_combined_node_dials_its_own_controller_over_a_link() -> None:
     [
         (
             KafkaSpec(controllers=3, brokers=2),
-            "in a combined cluster 2 at most, as many as brokers, found 3",
+            "in a combined cluster expected at most 2, one per broker, found 3",
         ),
         (
             KafkaSpec(controllers=3, spare_controllers=1, quorum=Quorum.DYNAMIC),

@@ -46,12 +46,12 @@ def test_the_cluster_that_it_becomes_has_the_same_settings() -> None:
 @pytest.mark.parametrize(
     ("cluster", "message"),
     [
-        ("controllers: 2", "cluster.controllers: 1, 3 or 5 controllers, found 2"),
-        ("zookeepers: 2", "cluster.zookeepers: 1, 3 or 5 servers, found 2"),
+        ("controllers: 2", "cluster.controllers: expected 1, 3 or 5 controllers, found 2"),
+        ("zookeepers: 2", "cluster.zookeepers: expected 1, 3 or 5 servers, found 2"),
         ("quorum: dynamic", "unknown key 'quorum'"),
         (
             "control_plane_listener: true",
-            "cluster.control_plane_listener: controllers of Kafka's own have none",
+            "cluster.control_plane_listener: KRaft controllers have none",
         ),
     ],
 )

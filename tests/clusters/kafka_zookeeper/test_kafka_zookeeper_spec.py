@@ -56,12 +56,12 @@ def test_servers_are_nodes_that_decide_and_brokers_those_that_serve(tmp_path: Pa
 @pytest.mark.parametrize(
     ("cluster", "message"),
     [
-        ("zookeepers: 2", "cluster.zookeepers: 1, 3 or 5 servers, found 2"),
-        ("brokers: 10", "cluster.brokers: 1 to 9 brokers, found 10"),
+        ("zookeepers: 2", "cluster.zookeepers: expected 1, 3 or 5 servers, found 2"),
+        ("brokers: 10", "cluster.brokers: expected 1 to 9 brokers, found 10"),
         ("servers: 3", "unknown key 'servers'"),
         ("controllers: 1", "unknown key 'controllers'"),
         ("metadata_version: '3.4'", "unknown key 'metadata_version'"),
-        ("zookeeper_settings: {dataDir: /tmp}", "dataDir is not free to choose"),
+        ("zookeeper_settings: {dataDir: /tmp}", "the harness makes dataDir itself"),
         ("zookeeper_settings: {tickTime: soon}", "expected milliseconds, found 'soon'"),
     ],
 )

@@ -64,7 +64,7 @@ def test_what_a_dead_process_left_unsynced_is_lost_with_the_power_of_its_node(
 
 
 def test_no_other_trouble_comes_to_such_a_disk(reference: BrokerProcesses) -> None:
-    with pytest.raises(HarnessError, match="that takes disks: image"):
+    with pytest.raises(HarnessError, match="set `disks: image`"):
         reference.trouble_disk(TWO, DiskTrouble.FULL, stall_s=0)
 
 

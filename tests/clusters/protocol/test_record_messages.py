@@ -270,7 +270,7 @@ def test_a_version_that_was_never_defined_is_refused() -> None:
 
 def test_a_type_that_nobody_defined_is_refused() -> None:
     message = parsed_message(json.dumps(definition([{"name": "X", "type": "Nobody"}])))
-    with pytest.raises(DecodeError, match="x has a type that nobody defined: Nobody"):
+    with pytest.raises(DecodeError, match="x has an undefined type: Nobody"):
         decoder_of(message, 0)
 
 

@@ -81,7 +81,7 @@ def test_plain_http_is_for_this_machine_or_for_who_asks_for_it(
 ) -> None:
     monkeypatch.setenv(MIRROR_VARIABLE, "http://mine")
     with pytest.raises(
-        UsageError, match=f"plain http can be changed on the way; .*{PLAIN_VARIABLE}=1"
+        UsageError, match=f"plain http can be tampered with on the way; .*{PLAIN_VARIABLE}=1"
     ):
         repository()
     monkeypatch.setenv(PLAIN_VARIABLE, "1")

@@ -56,9 +56,9 @@ def test_its_brokers_are_our_own_and_its_servers_zookeepers(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("cluster", "message"),
     [
-        ("zookeepers: 2", "cluster.zookeepers: 1, 3 or 5 servers, found 2"),
-        ("inter_broker_protocol: 3", "cluster.inter_broker_protocol: 1 or 2, found 3"),
-        ("kafka: 3.4.1", "cluster.kafka: our own brokers run no release of Kafka"),
+        ("zookeepers: 2", "cluster.zookeepers: expected 1, 3 or 5 servers, found 2"),
+        ("inter_broker_protocol: 3", "cluster.inter_broker_protocol: expected 1 or 2, found 3"),
+        ("kafka: 3.4.1", "cluster.kafka: the reference brokers run no release of Kafka"),
         ("metadata_version: '3.4'", "unknown key 'metadata_version'"),
     ],
 )

@@ -125,8 +125,11 @@ def test_programs_get_a_plan_for_each_run(capsys: pytest.CaptureFixture[str]) ->
         (("smoke", "--cluster", "simulated", "--nemesis", "squeeze"), "lacks the ability Squeezes"),
         (("smoke", "--cluster", "kafka", "--without-rule", "one_vote"), "--without-rule is for"),
         (("smoke", "--cluster", "reference", "--without-rule", "no"), "there is no such rule"),
-        (("smoke", "--cluster", "simulated", "--host", "netns"), "are no processes"),
-        (("membership", "--cluster", "simulated"), "workload membership has no simulated clients"),
+        (("smoke", "--cluster", "simulated", "--host", "netns"), "are not processes"),
+        (
+            ("membership", "--cluster", "simulated"),
+            "workload membership cannot run in virtual time",
+        ),
     ],
 )
 def test_a_plan_is_refused_as_its_run_would_be(

@@ -52,8 +52,8 @@ def test_a_history_can_come_from_standard_input(
     ("words", "expected"),
     [
         (["import", "nowhere", "--format", "edn", "--model", "set"], "cannot read nowhere"),
-        (["import", "-", "--format", "edn", "--model", "list-append"], "--isolation goes with"),
-        (["import", "-", "--format", "parquet", "--model", "kafka"], "imported from jsonl or edn"),
+        (["import", "-", "--format", "edn", "--model", "list-append"], "--isolation is needed"),
+        (["import", "-", "--format", "parquet", "--model", "kafka"], "needs --format jsonl or edn"),
         (["generate", "--model", "set", "--plant", "aging"], "to plant: lost-write, early-read"),
         (["generate", "--model", "set", "--name", "a/b"], "name 'a/b'"),
     ],

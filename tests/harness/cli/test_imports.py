@@ -108,8 +108,8 @@ def test_a_command_explains_itself_at_once(tmp_path: Path, command: str) -> None
         ("night nosuch", "nosuch: no such file", 300),
         # With what is prepared.
         ("night mistaken-night.yaml", "mistaken-night.yaml:1: ", 600),
-        ("run smoke --cluster simulated --host netns", "are no processes", 660),
-        ("run smoke --cluster kafka --without-rule one_vote", "is for our own nodes", 660),
+        ("run smoke --cluster simulated --host netns", "are not processes", 660),
+        ("run smoke --cluster kafka --without-rule one_vote", "is for reference nodes", 660),
         ("run smoke --cluster reference --without-rule no", "there is no such rule", 660),
         ("run smoke --cluster kafka --kafka 2.8.0", "is too old to run without ZooKeeper", 660),
         ("run smoke --cluster kafka --kafka path:no", "expected an unpacked distribution", 660),

@@ -344,7 +344,7 @@ def test_all_mistakes_are_told_at_once_with_their_lines(place: Place) -> None:
         "few.yaml:7: entries[1].cluster: unknown cluster 'simulatd'; did you mean 'simulated'?",
         "few.yaml:8: entries[1].with[1].rte: unknown key 'rte'; did you mean 'rate'?",
         "few.yaml:9: entries[2]: own.yaml: own.yaml:2: workload.kind: ",
-        "few.yaml:10: entries[2].share: a share of what? the night has no 'time'",
+        "few.yaml:10: entries[2].share: a share needs a 'time' of the night",
     ):
         assert words in err, err
     assert not place.results.exists()

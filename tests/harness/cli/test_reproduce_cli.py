@@ -138,7 +138,7 @@ def test_parameters_are_filled_in_and_told(
     (suite,) = ET.parse(stored.with_suffix(".junit.xml")).getroot()
     assert suite.get("name") == "trial on kafka 4.3.1, --set limit=7s"
     code, _, err = call(capsys, "reproduce", trial, *flags[:-1], "limit=null")
-    assert (code, "--set limit: null is no value" in err) == (254, True)
+    assert (code, "--set limit: null is not a value" in err) == (254, True)
 
 
 def test_as_json_it_is_one_document(
@@ -165,8 +165,11 @@ def test_as_json_it_is_one_document(
         (["smoke", "--kafka", "4.3.1", "--seed", "x"], "'x' is not a valid integer"),
         (["smoke", "--kafka", "4.3.1,"], "--kafka: expected different releases"),
         (["smoke", "--kafka", "4.3.1, 4.3.1"], "--kafka: expected different releases"),
-        (["smoke", "--release", "4.3.1"], "the releases of this scenario's system are --kafka"),
-        (["zookeeper", "--kafka", "3.9.1"], "the releases of this scenario's system are --release"),
+        (["smoke", "--release", "4.3.1"], "this scenario's system takes its releases from --kafka"),
+        (
+            ["zookeeper", "--kafka", "3.9.1"],
+            "this scenario's system takes its releases from --release",
+        ),
     ],
 )
 def test_wrong_use_is_one_line_and_stores_nothing(

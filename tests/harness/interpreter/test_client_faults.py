@@ -100,7 +100,7 @@ def test_a_run_whose_clients_are_no_processes_says_so(tmp_path: Path) -> None:
     bench = ClientBench(tmp_path, None)
     with bench.observer:
         bench.interpreter.perform_play(play({"crash_client": "one producer"}), time_limit_s=5)
-    assert "no processes" in bench.interpreter.shortfalls[0]
+    assert "not processes" in bench.interpreter.shortfalls[0]
 
 
 @pytest.mark.parametrize("operand", ["broker-1", "producer", "two producers", ["producer-0"], 1])

@@ -333,7 +333,7 @@ def test_a_node_that_does_not_start_again_ends_the_play_with_its_name(tmp_path: 
         b.cluster.deaf_to_start.add(NODES[1])
         steps = play({"kill": "broker-1"}, {"start": "broker-1"})
         b.interpreter.perform_play(steps, time_limit_s=20)
-        assert "broker-1: does not run after start" in b.interpreter.shortfalls[0]
+        assert "broker-1 does not run after start" in b.interpreter.shortfalls[0]
 
 
 def test_a_node_that_dies_by_itself_is_told_from_one_that_we_killed(tmp_path: Path) -> None:
@@ -488,10 +488,10 @@ def test_a_link_whose_probe_is_cut_off_is_probed_again(
 
 def test_a_rule_that_the_wire_refuses_is_not_there_to_be_lifted(tmp_path: Path) -> None:
     with bench(tmp_path) as b:
-        b.wire.refuses = "no link has the source controller-1"
+        b.wire.refuses = "no link has controller-1 as its source"
         steps = play({"drop": {"as": "lost", "from": "controller-1"}})
         b.interpreter.perform_play(steps, time_limit_s=20)
-        assert "no link has the source controller-1" in b.interpreter.shortfalls[0]
+        assert "no link has controller-1 as its source" in b.interpreter.shortfalls[0]
         assert b.network.open_labels == ()
         assert b.interpreter.heal(limit_s=10)
         assert b.wire.calls == []
@@ -558,7 +558,7 @@ def test_without_a_wire_a_hold_ends_the_play_in_words(tmp_path: Path) -> None:
         played = PerformedPlay(tmp_path / "other.yaml")
         b.interpreter.network = network_of(b.cluster, None, journal=b.journal, played=played)
         b.interpreter.perform_play(play({"hold": {"as": "join"}}), time_limit_s=20)
-        assert "this run has no wire" in b.interpreter.shortfalls[0]
+        assert "this run has no proxy" in b.interpreter.shortfalls[0]
 
 
 @pytest.mark.parametrize("wired", [True, False], ids=["wired", "no wire"])
@@ -584,7 +584,7 @@ def test_packets_are_dropped_where_the_play_says_so_or_there_is_no_proxy(
             {"bandwidth": {"as": "c", "of": "broker-2", "rate": "1Mbit"}},
         )
         b.interpreter.perform_play(steps, time_limit_s=20)
-        assert "broker-2 has a bound already" in b.interpreter.shortfalls[0]
+        assert "broker-2 already has a bandwidth limit" in b.interpreter.shortfalls[0]
         b.interpreter.heal(limit_s=10)
         assert (cluster.dropped, cluster.rates) == ({}, {})
         cut, bound = b.faults().to_pylist()

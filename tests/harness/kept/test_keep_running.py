@@ -66,11 +66,11 @@ def test_a_night_keeps_the_cluster_of_its_first_proof_when_it_has_ended(
     [
         (
             ("--cluster", "simulated"),
-            "the nodes of --cluster simulated are no processes; with these they are: kafka",
+            "the nodes of --cluster simulated are not processes; they are with --cluster kafka",
         ),
         (
             ("--cluster", "reference", "--host", "ssh", "--inventory", "machines.yaml"),
-            "the nodes of --host ssh go with their run; those of --host local can stay",
+            "the nodes of --host ssh end with their run; those of --host local can stay",
         ),
     ],
     ids=["virtual time", "machines"],

@@ -173,7 +173,7 @@ def test_what_cannot_be_started_is_refused_in_one_line(
     other = RunDirectory(tmp_path / "smoke/20260101T000000Z")
     other.nodes.mkdir(parents=True)
     other.manifest_path.write_bytes(run.manifest_path.read_bytes())
-    with pytest.raises(UsageError, match="cannot be started once more: that takes processes of"):
+    with pytest.raises(UsageError, match="cannot be started again: they must be processes of"):
         kept_for(other)
     other.starts_path.write_bytes(run.starts_path.read_bytes())
     with pytest.raises(UsageError, match=r"the data of its nodes are gone .* or with --keep-data"):
@@ -190,7 +190,7 @@ def test_a_port_that_is_taken_is_named(run: RunDirectory) -> None:
     starts = read_starts(run)
     assert starts is not None
     port = starts.nodes[1].ports[0]
-    taken = pytest.raises(HarnessError, match=f"another process listens on {port}$")
+    taken = pytest.raises(HarnessError, match=f"another process listens on {port}; end it")
     with socket.create_server(("127.0.0.1", port)), taken:
         kept_for(run)
     assert not run.kept.exists()

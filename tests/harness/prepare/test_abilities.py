@@ -279,7 +279,9 @@ def test_disks_are_not_tried_without_a_word() -> None:
 def test_a_trial_has_no_combined_nodes() -> None:
     path = Path("scenarios/nightly/combined-storm.yaml")
     line = 1 + path.read_text().splitlines().index("  combined: true")
-    with pytest.raises(UsageError, match=rf":{line}: cluster\.combined: .* leave it to a run"):
+    with pytest.raises(
+        UsageError, match=rf":{line}: cluster\.combined: .* run the scenario instead"
+    ):
         plan_of(load_scenario(path, []), seed=1)
 
 

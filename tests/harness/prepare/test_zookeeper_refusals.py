@@ -47,7 +47,7 @@ def test_a_step_that_it_cannot_do(tmp_path: Path, play: str, why: str) -> None:
 
 def test_another_make_than_its_own(tmp_path: Path) -> None:
     said = refusal(tmp_path, HEAD, make="simulated")
-    assert "has a cluster of zookeeper, which is made of: zookeeper" in said
+    assert "runs on zookeeper, which can be: zookeeper" in said
 
 
 def test_a_workload_of_another_system(tmp_path: Path) -> None:

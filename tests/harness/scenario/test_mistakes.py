@@ -86,7 +86,7 @@ def test_flags_come_before_the_lines_of_the_file(tmp_path: Path) -> None:
         (
             HEAD.replace("partitions: 2", "partitions: 0")
             + "play:\n  - kill: leader of u-7\n  - move_leader: {u-1: 2}\n",
-            "3: topics[0].partitions: 1 to 10000 partitions, found 0",
+            "3: topics[0].partitions: expected 1 to 10000 partitions, found 0",
         ),
         # Of what a step that cannot be read may have done, nothing is held against later ones.
         (

@@ -111,5 +111,5 @@ def test_what_is_no_list_of_claims_is_refused(tmp_path: Path, text: str, says: s
 
 def test_what_is_no_record_is_refused(tmp_path: Path) -> None:
     (tmp_path / "sums.json").write_text("{}")
-    with pytest.raises(HarnessError, match="is no record of a claim"):
+    with pytest.raises(HarnessError, match="is not the record of a claim"):
         read_record("sums", tmp_path)

@@ -242,8 +242,8 @@ def test_a_series_is_read_back_as_it_was_written(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        ("{", "is no reproduction: the whole: Invalid JSON"),
-        ("{}", "is no reproduction: scenario: "),
+        ("{", "is not the file of a reproduction: the whole: Invalid JSON"),
+        ("{}", "is not the file of a reproduction: scenario: "),
         (None, "No such file"),
     ],
 )
@@ -303,7 +303,7 @@ def test_a_scenario_names_the_releases_that_its_record_rests_on(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("tried", "says"),
     [
-        (["3.5.2"], "3.5.2 is not a release that this entry decides about"),
+        (["3.5.2"], "3.5.2 is not in the range of releases of this entry"),
         ([3.4], "3.4 is a number; quote it: '3.4'"),
         ("3.4.1", "expected a list of releases"),
     ],

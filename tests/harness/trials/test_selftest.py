@@ -65,7 +65,7 @@ def test_the_page_of_one_generation_keeps_the_other() -> None:
         (["--system", "reference-zookeeper", "--rule", "one_vote"], "--system kafka has it"),
         (
             ["--system", "reference-zookeeper", "--rule", "controller_epoch_fences_writes"],
-            "no check can find it out: A controller is deposed",
+            "no check can detect its absence: A controller is deposed",
         ),
         (["--system", "kafka-zookeeper"], "'kafka-zookeeper' is not one of"),
     ],

@@ -30,7 +30,7 @@ def test_values_are_written_as_properties_have_them() -> None:
 @pytest.mark.parametrize(
     ("step", "message"),
     [
-        ({"configure": "broker-1"}, "'settings' is needed beside it"),
+        ({"configure": "broker-1"}, "needs 'settings'"),
         ({"configure": "broker-1", "settings": {}}, "expected properties by their names"),
         ({"configure": "broker-1", "settings": {"a": [1]}}, "expected one value"),
     ],

@@ -222,9 +222,9 @@ def test_lowering_a_version_concerns_the_answers_to_api_versions() -> None:
         (Match(api="AlterIsr"), Hold(), "Kafka has no API AlterIsr"),
         (Match(), LowerVersion(api="Nope", max_version=1), "Kafka has no API Nope"),
         (Match(), Answer(error="NOT_AN_ERROR"), "Kafka has no error NOT_AN_ERROR"),
-        (Match(direction=Direction.RESPONSE), Answer(error="NONE"), "Answer is for requests"),
-        (Match(direction=Direction.RESPONSE), Duplicate(), "Duplicate is for requests"),
-        (Match(direction=Direction.RESPONSE), Reorder(), "Reorder is for requests"),
+        (Match(direction=Direction.RESPONSE), Answer(error="NONE"), "Answer applies to requests"),
+        (Match(direction=Direction.RESPONSE), Duplicate(), "Duplicate applies to requests"),
+        (Match(direction=Direction.RESPONSE), Reorder(), "Reorder applies to requests"),
         (
             Match(where=(Clause(field="isrs", operator=IS, value=1),)),
             Hold(),

@@ -123,9 +123,9 @@ def test_held_bytes_wait_for_their_release() -> None:
             Match(where=(Clause(field="isr", operator=Operator.INCLUDES, value=2),)),
             "it finds no frames",
         ),
-        (Duplicate(), Match(), "bytes are only late, or lost"),
-        (Reorder(), Match(), "bytes are only late, or lost"),
-        (Answer(error="NONE"), Match(), "bytes are only late, or lost"),
+        (Duplicate(), Match(), "bytes can only be late or lost"),
+        (Reorder(), Match(), "bytes can only be late or lost"),
+        (Answer(error="NONE"), Match(), "bytes can only be late or lost"),
     ],
 )
 def test_a_rule_that_takes_frames_is_refused_with_the_reason(

@@ -162,14 +162,14 @@ def test_a_port_in_use_is_named(tmp_path: Path, target: socket.socket) -> None:
 def test_impossible_rules_are_refused(tmp_path: Path, target: socket.socket) -> None:
     with wired(tmp_path, target) as (wire, _):
         wire.add(JOINS)
-        with pytest.raises(HarnessError, match="a rule named join is laid already"):
+        with pytest.raises(HarnessError, match="a rule named join is active already"):
             wire.add(JOINS)
         with pytest.raises(HarnessError, match="no rule x is active"):
             wire.release("x")
         with pytest.raises(UsageError, match="Kafka has no API Nope"):
             wire.add(Rule(name="x", action=Hold(), match=Match(api="Nope")))
         match = Match(sources=(NodeName("broker-9"),))
-        with pytest.raises(UsageError, match="no link has the source broker-9"):
+        with pytest.raises(UsageError, match="no link has broker-9 as its source"):
             wire.add(Rule(name="x", action=Hold(), match=match))
         assert list(wire.status().rules) == ["join"]
 

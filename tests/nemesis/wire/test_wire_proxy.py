@@ -391,7 +391,7 @@ def test_a_port_in_use_is_named() -> None:
 
 def test_a_name_is_for_one_rule_at_a_time(stage: Stage) -> None:
     stage.lay(Hold(), JOINS)
-    with pytest.raises(HarnessError, match="a rule named rule is laid already"):
+    with pytest.raises(HarnessError, match="a rule named rule is active already"):
         stage.lay(Drop(), JOINS)
     stage.proxy.release("rule")
     stage.lay(Drop(), JOINS)

@@ -490,7 +490,7 @@ def test_an_answer_nobody_asked_for_breaks_the_connection() -> None:
     bench.ask(beat_request(1))
     bench.tell(beat_response(2))
     assert isinstance(bench.others[0], Broken)
-    assert "request 2, which nobody asked" in bench.others[0].reason
+    assert "request 2, which was not sent" in bench.others[0].reason
     assert bench.others[1:] == [Reset(Side.NEAR), Reset(Side.FAR)]
 
 

@@ -64,7 +64,7 @@ def test_another_key_than_the_known_one_is_refused(sshd: Sshd, tmp_path: Path) -
     other = (sshd.known_hosts.with_name("user_key.pub")).read_text().split()[1]
     name = sshd.known_hosts.read_text().split()[0]
     known.write_text(f"{name} ssh-ed25519 {other}\n")
-    with pytest.raises(UsageError, match="another key than the one that is known"):
+    with pytest.raises(UsageError, match="another host key than the known one"):
         SshConnection(sshd.machine, known_hosts=known)
 
 

@@ -65,7 +65,8 @@ def test_h06_two_hosts_of_other_names_that_lost_their_disks_are_both_refused() -
     cluster.until(lambda: cluster.running() == [cluster.controller()])
     low, high = sorted((host, other))
     assert cluster.hosts[host].exit_reason == (
-        f"registration refused: ids {low}, {high} are missing, and any may be of a broker to come"
+        f"registration refused: ids {low}, {high} have no broker; "
+        "any may belong to one that starts later"
     )
 
 

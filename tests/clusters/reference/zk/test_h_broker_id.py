@@ -177,7 +177,7 @@ def test_h04_several_missing_ids_are_an_error() -> None:
 
     found = start()
     assert found.tried == []
-    assert found.errors == ["ids 2, 3 are missing, and any may be of a broker to come"]
+    assert found.errors == ["ids 2, 3 have no broker; any may belong to one that starts later"]
     assert start("one_missing_id_alone").tried == [2]
 
 

@@ -160,7 +160,7 @@ def test_damage_is_said_with_its_place_behind_all_before_it(tmp_path: Path) -> N
 def test_what_is_no_log_and_no_transaction_is_said(tmp_path: Path) -> None:
     path = tmp_path / "log.1"
     path.write_bytes(b"something else, and long enough")
-    with pytest.raises(StoredError, match=r"log\.1 is no transaction log"):
+    with pytest.raises(StoredError, match=r"log\.1 is not a transaction log"):
         list(transactions_in(path))
     unknown = entry(made(9, creation("/a"))).replace(b"\0\0\0\1\0\0\0\2/a", b"\0\0\0\x63\0\0\0\2/a")
     with pytest.raises(JuteError, match="no transaction of type 99"):
