@@ -71,12 +71,12 @@ compiled: $(READY)
 	@echo "To go back: $(BIN)/fencepost; to be rid of it: rm -r $(COMPILED)"
 
 docs: $(READY)
-	$(BIN)/python -m history.errors_page
-	$(BIN)/python -m checkers.anomalies_page
-	$(BIN)/python -m clusters.reference.pages
-	$(BIN)/python -m harness.trials.rules_page
-	$(BIN)/python -m harness.metamorphic.planted_page
-	$(BIN)/python -m nemesis.verbs.page
+	$(BIN)/python -m fencepost.history.errors_page
+	$(BIN)/python -m fencepost.checkers.anomalies_page
+	$(BIN)/python -m fencepost.clusters.reference.pages
+	$(BIN)/python -m fencepost.harness.trials.rules_page
+	$(BIN)/python -m fencepost.harness.metamorphic.planted_page
+	$(BIN)/python -m fencepost.nemesis.verbs.page
 	$(BIN)/fencepost track-record --write docs/track-record.md
 	$(BIN)/fencepost track-record --findings --write docs/identities.md
 	$(BIN)/fencepost claim --write docs/claims.md

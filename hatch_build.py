@@ -18,8 +18,8 @@ class CompiledHook(BuildHookInterface):  # type: ignore[type-arg]
         if version == "editable":
             self.app.abort("a compiled build cannot be editable: its libraries would grow old")
         sys.path.insert(0, self.root)  # a build is not run from the checkout
-        from history.failure import HarnessError  # noqa: PLC0415
-        from native.build import compiled_library  # noqa: PLC0415
+        from fencepost.history.failure import HarnessError  # noqa: PLC0415
+        from fencepost.native.build import compiled_library  # noqa: PLC0415
 
         try:
             library = compiled_library(Path(self.root), progress=self.app.display_info)

@@ -5,8 +5,8 @@ A run writes some 100 MB a second and replica; the last few hundred are kept.
 
 from typing import Final
 
-from clusters.kafka_port import KafkaSpec
-from clusters.topic_spec import TopicSpec
+from fencepost.clusters.kafka_port import KafkaSpec
+from fencepost.clusters.topic_spec import TopicSpec
 
 BRIEF: Final = KafkaSpec(settings={"log.retention.check.interval.ms": "1000"})
 

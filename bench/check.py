@@ -15,9 +15,9 @@ from typing import Final
 
 import psutil
 
-from bench.measuring import Cost, measured, spread
-from checkers.verdict import EXIT_CODES
-from history.failure import HarnessError
+from fencepost.bench.measuring import Cost, measured, spread
+from fencepost.checkers.verdict import EXIT_CODES
+from fencepost.history.failure import HarnessError
 
 _MEGABYTE: Final = 1 << 20
 _JUDGED: Final = frozenset(EXIT_CODES.values())
@@ -48,7 +48,7 @@ def check_bench(
 
     Raises HarnessError if the command fails; what the verdict is makes no difference.
     """
-    command = (sys.executable, "-m", "harness.cli", "check", run, "--results", str(results))
+    command = (sys.executable, "-m", "fencepost", "check", run, "--results", str(results))
     costs = []
     for number in range(1, runs + 1):
         say(f"judging {run}, {number} of {runs}")
@@ -77,6 +77,6 @@ _ROWS: Final[dict[str, tuple[Callable[[Cost], float], str]]] = {
     "MB in all": (lambda cost: cost.rss_bytes_max / _MEGABYTE, "9,.0f"),
     "MB of a worker": (_largest("pyspark.daemon"), "9,.0f"),
     "MB of the JVM": (_largest("java"), "9,.0f"),
-    "MB of harness": (_largest("harness.cli"), "9,.0f"),
+    "MB of harness": (_largest("fencepost"), "9,.0f"),
 }
 """The figures of a cost by title; workers are forked from one that is smaller than any."""

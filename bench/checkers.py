@@ -24,27 +24,27 @@ from typing import Final
 
 import pyarrow.parquet as pq
 
-from bench.measuring import Cost, growth, measured, spread
-from bench.worst_cases import WORST_CASES
-from checkers.catalogue import entry_of
-from checkers.check import check_run
-from checkers.entry import Kind
-from checkers.linearizability.versioned import nonlinearizable
-from checkers.runner.session import spark_session
-from checkers.runner.spark_tasks import SparkTasks
-from checkers.verdict import Validity
-from clusters.provision.java import find_java, spark_java_home
-from generators.draft import HistoryRecipe
-from generators.list_append import ListAppendRecipe as TransactionRecipe
-from generators.list_append import write_synthetic_transactions
-from generators.long_histories import write_long_synthetic_run
-from generators.models import ModelRecipe, model_pieces
-from history.failure import HarnessError
-from history.manifest import Manifest, Promises, RunState
-from history.model_writer import write_model_history
-from history.models import Model
-from history.run_directory import RunDirectory
-from history.schema import MODEL_OPERATIONS
+from fencepost.bench.measuring import Cost, growth, measured, spread
+from fencepost.bench.worst_cases import WORST_CASES
+from fencepost.checkers.catalogue import entry_of
+from fencepost.checkers.check import check_run
+from fencepost.checkers.entry import Kind
+from fencepost.checkers.linearizability.versioned import nonlinearizable
+from fencepost.checkers.runner.session import spark_session
+from fencepost.checkers.runner.spark_tasks import SparkTasks
+from fencepost.checkers.verdict import Validity
+from fencepost.clusters.provision.java import find_java, spark_java_home
+from fencepost.generators.draft import HistoryRecipe
+from fencepost.generators.list_append import ListAppendRecipe as TransactionRecipe
+from fencepost.generators.list_append import write_synthetic_transactions
+from fencepost.generators.long_histories import write_long_synthetic_run
+from fencepost.generators.models import ModelRecipe, model_pieces
+from fencepost.history.failure import HarnessError
+from fencepost.history.manifest import Manifest, Promises, RunState
+from fencepost.history.model_writer import write_model_history
+from fencepost.history.models import Model
+from fencepost.history.run_directory import RunDirectory
+from fencepost.history.schema import MODEL_OPERATIONS
 
 _MEGABYTE = 1 << 20
 _MASTER: Final = "local[2]"
@@ -253,7 +253,7 @@ def _judge_run(directory: Path, size: int, repetitions: int) -> tuple[Cost, ...]
 def _check_again(directory: Path, size: int, repetitions: int) -> tuple[Cost, ...]:
     """The command itself: Python, the JVM, the checks, the report."""
     del size
-    command = [sys.executable, "-m", "harness.cli", "check", str(directory)]
+    command = [sys.executable, "-m", "fencepost", "check", str(directory)]
     master = ["--spark-master", _MASTER]
 
     def check() -> None:

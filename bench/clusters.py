@@ -8,15 +8,15 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from bench.measuring import spread
-from clusters.hosts.local_host import LocalHost
-from clusters.hosts.place import Site
-from clusters.hosts.warden import Warden
-from clusters.kafka_port import BrokersSpec
-from clusters.port import ClusterSpec
-from clusters.system import Make, Prepared, Wanted
-from clusters.topic_spec import TopicSpec
-from history.clock import Clock
+from fencepost.bench.measuring import spread
+from fencepost.clusters.hosts.local_host import LocalHost
+from fencepost.clusters.hosts.place import Site
+from fencepost.clusters.hosts.warden import Warden
+from fencepost.clusters.kafka_port import BrokersSpec
+from fencepost.clusters.port import ClusterSpec
+from fencepost.clusters.system import Make, Prepared, Wanted
+from fencepost.clusters.topic_spec import TopicSpec
+from fencepost.history.clock import Clock
 
 Usable = Callable[[Any], None]
 """Uses a cluster that has just started, as its first client would."""

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import click
 
-from clusters.port import ClusterSpec
-from harness.cli.options import as_json, emit_json, results_option
-from harness.progress import terminal_progress
-from history.run_directory import find_run
+from fencepost.clusters.port import ClusterSpec
+from fencepost.harness.cli.options import as_json, emit_json, results_option
+from fencepost.harness.progress import terminal_progress
+from fencepost.history.run_directory import find_run
 
 if TYPE_CHECKING:
-    from clusters.system import Make
+    from fencepost.clusters.system import Make
 
 CHECKER_SECTIONS: Final = (
     "registers",
@@ -93,8 +93,8 @@ _servers = click.option(
 @as_json
 def recorder(cluster: str | None, pairs: int, seconds: int, as_json: bool) -> int:
     """Recorded operations a second with real acks=all produce, and the same without recording."""
-    from bench.recorder import recorder_bench
-    from clusters.kafka_port import KafkaSpec
+    from fencepost.bench.recorder import recorder_bench
+    from fencepost.clusters.kafka_port import KafkaSpec
 
     make = _make(cluster, KafkaSpec())
     with terminal_progress() as progress:
@@ -123,11 +123,11 @@ def recorder(cluster: str | None, pairs: int, seconds: int, as_json: bool) -> in
 @as_json
 def start(as_json: bool, runs: int, **flags: Any) -> int:
     """Seconds from the first spawn to a usable cluster of three brokers, release and Java warm."""
-    from bench.clusters import start_bench
-    from clusters.kafka_port import KafkaSpec
-    from clusters.kafka_zookeeper.system import KafkaZooKeeperSpec
-    from clusters.reference_zookeeper.system import ReferenceZooKeeperSpec
-    from clusters.zookeeper.system import ZooKeeperSpec
+    from fencepost.bench.clusters import start_bench
+    from fencepost.clusters.kafka_port import KafkaSpec
+    from fencepost.clusters.kafka_zookeeper.system import KafkaZooKeeperSpec
+    from fencepost.clusters.reference_zookeeper.system import ReferenceZooKeeperSpec
+    from fencepost.clusters.zookeeper.system import ZooKeeperSpec
 
     release = {} if flags["kafka"] is None else {"release": flags["kafka"]}
     spec: ClusterSpec = KafkaSpec(controllers=int(flags["controllers"]), **release)
@@ -155,8 +155,8 @@ def start(as_json: bool, runs: int, **flags: Any) -> int:
 @as_json
 def register(as_json: bool, **flags: Any) -> int:
     """Recorded operations a second of clients that read and write znodes of an ensemble."""
-    from bench.register import register_bench
-    from clusters.zookeeper.system import ZooKeeperSpec
+    from fencepost.bench.register import register_bench
+    from fencepost.clusters.zookeeper.system import ZooKeeperSpec
 
     release = {} if flags["zookeeper"] is None else {"release": flags["zookeeper"]}
     common = {name: flags[name] for name in ("clients", "runs", "seconds")}
@@ -182,7 +182,7 @@ def register(as_json: bool, **flags: Any) -> int:
 @as_json
 def wire(pairs: int, seconds: int, value_bytes: int, as_json: bool) -> int:
     """Throughput and latency of acks=all produce behind the proxy, and the same without it."""
-    from bench.wire import wire_bench
+    from fencepost.bench.wire import wire_bench
 
     with terminal_progress() as progress:
         figures = wire_bench(
@@ -223,7 +223,7 @@ def checkers(
 ) -> int:
     """Time, growth and peak memory of the checkers, on histories of any length."""
     sections = _named(only, CHECKER_SECTIONS)
-    from bench.checkers import checkers_bench
+    from fencepost.bench.checkers import checkers_bench
 
     with terminal_progress() as progress:
         figures = checkers_bench(
@@ -243,7 +243,7 @@ def checkers(
 @as_json
 def check(*, run: str, results: Path, runs: int, as_json: bool) -> int:
     """Time of judging a stored RUN, and memory of each process: a worker, the JVM, the harness."""
-    from bench.check import check_bench
+    from fencepost.bench.check import check_bench
 
     find_run(run, results)
     with terminal_progress() as progress:
@@ -262,7 +262,7 @@ def check(*, run: str, results: Path, runs: int, as_json: bool) -> int:
 def simulator(*, only: str | None, runs: int, as_json: bool) -> int:
     """Events and virtual seconds of simulated clusters a second of one core, and where it goes."""
     sections = _named(only, SIMULATOR_SECTIONS)
-    from bench.simulator import simulator_bench
+    from fencepost.bench.simulator import simulator_bench
 
     with terminal_progress() as progress:
         figures = simulator_bench(only=sections, runs=runs, say=progress.say)
@@ -287,7 +287,7 @@ def simulator(*, only: str | None, runs: int, as_json: bool) -> int:
 @as_json
 def gate(*, runs: int, nights: int, as_json: bool) -> int:
     """Measure how long the gate takes for a night, after a number of nights before it."""
-    from bench.gate import gate_bench
+    from fencepost.bench.gate import gate_bench
 
     return _shown(gate_bench(runs=runs, nights=nights), as_json=as_json)
 
@@ -311,14 +311,14 @@ def gate(*, runs: int, nights: int, as_json: bool) -> int:
 @as_json
 def serve(*, stored: int, nights: int, runs: int, as_json: bool) -> int:
     """Measure the time to the first paint of the web page's pages, in Chromium."""
-    from bench.serve import serve_bench
+    from fencepost.bench.serve import serve_bench
 
     return _shown(serve_bench(runs=stored, nights=nights, repetitions=runs), as_json=as_json)
 
 
 def _make(name: str | None, spec: ClusterSpec) -> "Make":
     """Return the make of that name, which the spec's system must have; None: its first."""
-    from clusters.systems import system_of
+    from fencepost.clusters.systems import system_of
 
     system = system_of(spec)
     if name is None:
@@ -362,7 +362,7 @@ def _named(text: str | None, sections: Iterable[str]) -> tuple[str, ...]:
 @as_json
 def timeline(*, run: str | None, events: int, frames: int, results: Path, as_json: bool) -> int:
     """First paint, pan and zoom, and memory of the timeline in the system's Chromium."""
-    from bench.timeline import timeline_bench
+    from fencepost.bench.timeline import timeline_bench
 
     found = None if run is None else find_run(run, results)
     return _shown(timeline_bench(found, events=events, frames=frames), as_json=as_json)

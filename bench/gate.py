@@ -82,7 +82,7 @@ def _run(draw: random.Random) -> dict[str, Any]:
 
 
 def _seconds(results: str, *flags: str) -> float:
-    command = [sys.executable, "-m", "harness.cli", "gate", "--results", results, *flags]
+    command = [sys.executable, "-m", "fencepost", "gate", "--results", results, *flags]
     started = perf_counter()
     subprocess.run(command, check=False, stdout=subprocess.DEVNULL)
     return perf_counter() - started

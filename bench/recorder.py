@@ -15,17 +15,17 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from bench.brief_topic import BRIEF, brief_topic
-from bench.clusters import built
-from bench.measuring import spread
-from clusters.system import Make, Wanted
-from history.clock import Clock
-from history.operation import Outcome
-from history.send_recorder import SendRecorder
-from workloads.clients.config import ClientConfig, ProducerConfig
-from workloads.clients.recording import RecordsSends
-from workloads.clients.sender import Sender
-from workloads.librdkafka import producer_settings
+from fencepost.bench.brief_topic import BRIEF, brief_topic
+from fencepost.bench.clusters import built
+from fencepost.bench.measuring import spread
+from fencepost.clusters.system import Make, Wanted
+from fencepost.history.clock import Clock
+from fencepost.history.operation import Outcome
+from fencepost.history.send_recorder import SendRecorder
+from fencepost.workloads.clients.config import ClientConfig, ProducerConfig
+from fencepost.workloads.clients.recording import RecordsSends
+from fencepost.workloads.clients.sender import Sender
+from fencepost.workloads.librdkafka import producer_settings
 
 _VALUE_BYTES: Final = 100
 _BATCH: Final = 1000

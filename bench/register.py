@@ -10,14 +10,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
 
-from bench.clusters import built
-from clusters.system import Wanted
-from clusters.systems import system_of
-from clusters.zookeeper.system import ZooKeeperSpec
-from history.failure import HarnessError
-from history.run_directory import RunDirectory
-from workloads.register import RegisterWorkload
-from workloads.register_spec import RegisterSpec
+from fencepost.bench.clusters import built
+from fencepost.clusters.system import Wanted
+from fencepost.clusters.systems import system_of
+from fencepost.clusters.zookeeper.system import ZooKeeperSpec
+from fencepost.history.failure import HarnessError
+from fencepost.history.run_directory import RunDirectory
+from fencepost.workloads.register import RegisterWorkload
+from fencepost.workloads.register_spec import RegisterSpec
 
 _RATE: Final = 100_000.0
 """More operations a second than any machine gives."""

@@ -16,11 +16,11 @@ from tempfile import TemporaryDirectory
 from time import monotonic, sleep
 from typing import Any, Final
 
-from checkers.catalogue import CATALOGUE
-from checkers.verdict import CheckResult, RunFinding, Validity, Verdict, write_verdict
-from history.failure import HarnessError
-from history.manifest import Manifest, Promises, RunState, write_manifest
-from history.run_directory import RunDirectory
+from fencepost.checkers.catalogue import CATALOGUE
+from fencepost.checkers.verdict import CheckResult, RunFinding, Validity, Verdict, write_verdict
+from fencepost.history.failure import HarnessError
+from fencepost.history.manifest import Manifest, Promises, RunState, write_manifest
+from fencepost.history.run_directory import RunDirectory
 
 _NAME: Final = "nightly"
 _BEGAN: Final = datetime(2027, 1, 1, 22, tzinfo=UTC)
@@ -61,7 +61,7 @@ def serve_bench(*, runs: int, nights: int, repetitions: int) -> ServeFigures:
     with TemporaryDirectory() as folder:
         made_results(Path(folder), runs=runs, nights=nights)
         port, began_s = _free_port(), monotonic()
-        words = [sys.executable, "-m", "harness.cli", "serve", "--port", str(port)]
+        words = [sys.executable, "-m", "fencepost", "serve", "--port", str(port)]
         with subprocess.Popen([*words, "--results", folder], stdout=subprocess.DEVNULL) as server:
             try:
                 _await(port, until_s=began_s + _START_S)

@@ -18,31 +18,32 @@ from pathlib import Path
 from types import FrameType
 from typing import Final
 
-from bench.measuring import spread
-from clusters.compiled import is_compiled
-from clusters.kafka_port import KafkaSpec
-from clusters.reference.nodes.rules import Rules
-from clusters.systems import SIMULATED
-from clusters.topic_spec import TopicSpec
-from harness.progress import Status
-from harness.run.run import record_scenario
-from harness.scenario.options import RunOptions
-from harness.scenario.scenario import load_scenario
-from harness.scenario.sources import find_scenario
-from harness.scenario.trial_spec import Storm
-from harness.trials.plan import TrialPlan, drawn_plan
-from harness.trials.trial import run_trial
-from history.failure import HarnessError
-from history.manifest import read_manifest
-from nemesis.mix_spec import MixSpec
-from workloads.produce_poll_spec import Consume, ProducePollSpec
+from fencepost.bench.measuring import spread
+from fencepost.clusters.compiled import is_compiled
+from fencepost.clusters.kafka_port import KafkaSpec
+from fencepost.clusters.reference.nodes.rules import Rules
+from fencepost.clusters.systems import SIMULATED
+from fencepost.clusters.topic_spec import TopicSpec
+from fencepost.harness.progress import Status
+from fencepost.harness.run.run import record_scenario
+from fencepost.harness.scenario.options import RunOptions
+from fencepost.harness.scenario.scenario import load_scenario
+from fencepost.harness.scenario.sources import find_scenario
+from fencepost.harness.scenario.trial_spec import Storm
+from fencepost.harness.trials.plan import TrialPlan, drawn_plan
+from fencepost.harness.trials.trial import run_trial
+from fencepost.history.failure import HarnessError
+from fencepost.history.manifest import read_manifest
+from fencepost.history.program import IMPORT_ROOT
+from fencepost.nemesis.mix_spec import MixSpec
+from fencepost.workloads.produce_poll_spec import Consume, ProducePollSpec
 
 _TRIALS: Final = range(1, 31)
 _SAMPLE_S: Final = 0.002
 """The interval of samples. Kernels look at these timers once a tick of theirs, every 4 ms on most
 machines.
 """
-_ROOT: Final = Path(__file__).parents[1]
+_ROOT: Final = IMPORT_ROOT / "fencepost"
 _PARTS: Final[Mapping[str, str]] = {
     "clusters/simulation/world.py": "loop of events",
     "clusters/simulation/": "network, disks, clocks",

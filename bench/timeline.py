@@ -23,15 +23,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import uvicorn
 
-from bench.serve import chromium_path
-from harness.serve.archive import ResultsArchive
-from history.failure import HarnessError, NotHereError
-from history.manifest import Manifest, Promises, RunState, write_manifest
-from history.run_directory import RunDirectory
-from history.schema import FAULTS, OPERATIONS, TABLES
-from report.serve import timeline
-from report.serve.app import application
-from report.serve.timeline.opened import OpenRun
+from fencepost.bench.serve import chromium_path
+from fencepost.harness.serve.archive import ResultsArchive
+from fencepost.history.failure import HarnessError, NotHereError
+from fencepost.history.manifest import Manifest, Promises, RunState, write_manifest
+from fencepost.history.run_directory import RunDirectory
+from fencepost.history.schema import FAULTS, OPERATIONS, TABLES
+from fencepost.report.serve import timeline
+from fencepost.report.serve.app import application
+from fencepost.report.serve.timeline.opened import OpenRun
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser

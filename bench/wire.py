@@ -17,20 +17,20 @@ from typing import Final
 
 from confluent_kafka import KafkaError, Message, Producer
 
-from bench.brief_topic import BRIEF, brief_topic
-from bench.measuring import spread
-from clusters.abilities import direct
-from clusters.hosts.local_host import LocalHost
-from clusters.hosts.place import Site
-from clusters.hosts.warden import Warden
-from clusters.kafka.cluster import KafkaCluster
-from clusters.kafka.preparation import prepare
-from clusters.kafka.prepared import KafkaPrepared
-from clusters.port import NodeName
-from harness.prepare.wiring import links_of, wired_route
-from history.clock import Clock
-from history.failure import HarnessError
-from nemesis.wire.wire import Wire
+from fencepost.bench.brief_topic import BRIEF, brief_topic
+from fencepost.bench.measuring import spread
+from fencepost.clusters.abilities import direct
+from fencepost.clusters.hosts.local_host import LocalHost
+from fencepost.clusters.hosts.place import Site
+from fencepost.clusters.hosts.warden import Warden
+from fencepost.clusters.kafka.cluster import KafkaCluster
+from fencepost.clusters.kafka.preparation import prepare
+from fencepost.clusters.kafka.prepared import KafkaPrepared
+from fencepost.clusters.port import NodeName
+from fencepost.harness.prepare.wiring import links_of, wired_route
+from fencepost.history.clock import Clock
+from fencepost.history.failure import HarnessError
+from fencepost.nemesis.wire.wire import Wire
 
 _BATCH_BYTES: Final = 100_000
 """The bytes handed to the producer at a time."""

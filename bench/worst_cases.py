@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from history.operation import Outcome
-from history.schema import MODEL_OPERATIONS
+from fencepost.history.operation import Outcome
+from fencepost.history.schema import MODEL_OPERATIONS
 
 Int64s = NDArray[np.int64]
 

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from checkers.proof import Proof
+from fencepost.checkers.proof import Proof
 
 _FACT: Final = pa.struct(
     [

@@ -6,9 +6,9 @@ not have failed is a *figure*. This is decided here alone, for every check there
 
 from dataclasses import replace
 
-from checkers.catalogue import entry_of
-from checkers.verdict import CheckResult, Validity
-from history.manifest import Promises
+from fencepost.checkers.catalogue import entry_of
+from fencepost.checkers.verdict import CheckResult, Validity
+from fencepost.history.manifest import Promises
 
 
 def with_case_count(result: CheckResult, promises: Promises) -> CheckResult:

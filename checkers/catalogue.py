@@ -15,11 +15,11 @@ from collections.abc import Collection, Iterator, Mapping
 from importlib import import_module
 from typing import Final
 
-import checkers
-from checkers.check_group import CheckGroup
-from checkers.data_plane.key_check import KeyCheck
-from checkers.entry import SUBJECTS, CatalogueEntry, Kind
-from checkers.table_check import TableCheck
+from fencepost import checkers
+from fencepost.checkers.check_group import CheckGroup
+from fencepost.checkers.data_plane.key_check import KeyCheck
+from fencepost.checkers.entry import SUBJECTS, CatalogueEntry, Kind
+from fencepost.checkers.table_check import TableCheck
 
 Check = CatalogueEntry | KeyCheck | TableCheck | CheckGroup
 

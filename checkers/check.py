@@ -23,39 +23,44 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from checkers.anomaly import ANOMALIES
-from checkers.case_counts import with_case_count
-from checkers.catalogue import GROUPS, KEY_CHECKS, TABLE_CHECKS, asked, entry_of
-from checkers.check_group import CheckGroup, GroupAnswers, Question
-from checkers.data_plane.key_assumptions import KEY_ASSUMPTIONS
-from checkers.data_plane.key_check import KeyCheck
-from checkers.data_plane.passes import RecordsPass, records_pass
-from checkers.data_plane.resent import CHECKS as OF_CLIENTS
-from checkers.data_plane.resent import with_culprits
-from checkers.entry import Kind
-from checkers.explained import explained
-from checkers.facts import facts_of
-from checkers.finding_rows import FINDINGS
-from checkers.findings import findings_of
-from checkers.grounds.assumptions import run_assumptions
-from checkers.grounds.decided_span import decided_span
-from checkers.grounds.grounds import course, fault_windows, run_grounds
-from checkers.grounds.history_summary import HistorySummary, history_summary
-from checkers.grounds.operation_kinds import operation_kinds
-from checkers.grounds.operations import COLUMNS, SUMMARY, FaultWindow, summary_of_operations
-from checkers.grounds.required import required
-from checkers.grounds.topics_alive import TABLES as OF_TOPICS
-from checkers.grounds.topics_alive import topics_alive
-from checkers.grounds.whole_run import NAME as WHOLE_RUN
-from checkers.grounds.whole_run import WholeRun, whole_run_of
-from checkers.grounds.whole_tape import NAME as WHOLE_TAPE
-from checkers.grounds.whole_tape import whole_tape_of
-from checkers.grounds.windows import window_strikes
-from checkers.group_pass import group_answers, table_group
-from checkers.losses.forensics import Forensics, write_forensics
-from checkers.losses.forensics_pass import loss_forensics
-from checkers.results import FileAnswers, anomalies_found, file_answers, result_of
-from checkers.runner.tables import (
+from fencepost.checkers.anomaly import ANOMALIES
+from fencepost.checkers.case_counts import with_case_count
+from fencepost.checkers.catalogue import GROUPS, KEY_CHECKS, TABLE_CHECKS, asked, entry_of
+from fencepost.checkers.check_group import CheckGroup, GroupAnswers, Question
+from fencepost.checkers.data_plane.key_assumptions import KEY_ASSUMPTIONS
+from fencepost.checkers.data_plane.key_check import KeyCheck
+from fencepost.checkers.data_plane.passes import RecordsPass, records_pass
+from fencepost.checkers.data_plane.resent import CHECKS as OF_CLIENTS
+from fencepost.checkers.data_plane.resent import with_culprits
+from fencepost.checkers.entry import Kind
+from fencepost.checkers.explained import explained
+from fencepost.checkers.facts import facts_of
+from fencepost.checkers.finding_rows import FINDINGS
+from fencepost.checkers.findings import findings_of
+from fencepost.checkers.grounds.assumptions import run_assumptions
+from fencepost.checkers.grounds.decided_span import decided_span
+from fencepost.checkers.grounds.grounds import course, fault_windows, run_grounds
+from fencepost.checkers.grounds.history_summary import HistorySummary, history_summary
+from fencepost.checkers.grounds.operation_kinds import operation_kinds
+from fencepost.checkers.grounds.operations import (
+    COLUMNS,
+    SUMMARY,
+    FaultWindow,
+    summary_of_operations,
+)
+from fencepost.checkers.grounds.required import required
+from fencepost.checkers.grounds.topics_alive import TABLES as OF_TOPICS
+from fencepost.checkers.grounds.topics_alive import topics_alive
+from fencepost.checkers.grounds.whole_run import NAME as WHOLE_RUN
+from fencepost.checkers.grounds.whole_run import WholeRun, whole_run_of
+from fencepost.checkers.grounds.whole_tape import NAME as WHOLE_TAPE
+from fencepost.checkers.grounds.whole_tape import whole_tape_of
+from fencepost.checkers.grounds.windows import window_strikes
+from fencepost.checkers.group_pass import group_answers, table_group
+from fencepost.checkers.losses.forensics import Forensics, write_forensics
+from fencepost.checkers.losses.forensics_pass import loss_forensics
+from fencepost.checkers.results import FileAnswers, anomalies_found, file_answers, result_of
+from fencepost.checkers.runner.tables import (
     SealedFile,
     load_faults,
     load_samples,
@@ -64,16 +69,16 @@ from checkers.runner.tables import (
     record_files,
     run_files,
 )
-from checkers.runner.tasks import TaskSession
-from checkers.service.bounds import bounds_kept, unproven
-from checkers.service.level import service_level, service_pass
-from checkers.setting import Setting
-from checkers.slices import SLICE_ROWS
-from checkers.table_check import TableCheck
-from checkers.verdict import CheckResult, Validity, Verdict, write_verdict
-from history.failure import HarnessError
-from history.manifest import Manifest, read_manifest
-from history.run_directory import RunDirectory
+from fencepost.checkers.runner.tasks import TaskSession
+from fencepost.checkers.service.bounds import bounds_kept, unproven
+from fencepost.checkers.service.level import service_level, service_pass
+from fencepost.checkers.setting import Setting
+from fencepost.checkers.slices import SLICE_ROWS
+from fencepost.checkers.table_check import TableCheck
+from fencepost.checkers.verdict import CheckResult, Validity, Verdict, write_verdict
+from fencepost.history.failure import HarnessError
+from fencepost.history.manifest import Manifest, read_manifest
+from fencepost.history.run_directory import RunDirectory
 
 BUDGET_S: Final = 3600.0
 """The budget of one pass of a few hundred tasks; a pass that outlasts it is halved, and a task that

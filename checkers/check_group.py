@@ -12,15 +12,15 @@ from typing import Self, TypeVar
 
 import pyarrow as pa
 
-from checkers.anomaly import ANOMALIES
-from checkers.entry import CatalogueEntry
-from checkers.runner.tables import SealedFile, cluster_file, rows_in, run_files
-from checkers.runner.tasks import TaskResult, TaskSession, run_tasks
-from checkers.setting import Setting
-from checkers.slices import SLICE_ROWS
-from checkers.verdict import CheckResult, Validity
-from history.manifest import Manifest
-from history.run_directory import RunDirectory
+from fencepost.checkers.anomaly import ANOMALIES
+from fencepost.checkers.entry import CatalogueEntry
+from fencepost.checkers.runner.tables import SealedFile, cluster_file, rows_in, run_files
+from fencepost.checkers.runner.tasks import TaskResult, TaskSession, run_tasks
+from fencepost.checkers.setting import Setting
+from fencepost.checkers.slices import SLICE_ROWS
+from fencepost.checkers.verdict import CheckResult, Validity
+from fencepost.history.manifest import Manifest
+from fencepost.history.run_directory import RunDirectory
 
 Task = TypeVar("Task")
 Content = TypeVar("Content")

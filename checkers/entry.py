@@ -23,7 +23,7 @@ from enum import IntEnum, StrEnum
 from inspect import cleandoc
 from typing import Final, Self, TypedDict, Unpack
 
-from history.manifest import Promises
+from fencepost.history.manifest import Promises
 
 
 class Kind(StrEnum):

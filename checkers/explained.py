@@ -17,12 +17,12 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from checkers.anomaly import ANOMALIES, Anomaly, anomalies_of
-from checkers.catalogue import entry_of
-from checkers.known_findings import with_known
-from checkers.outages import Outage, outages_of
-from checkers.verdict import CheckResult, Validity, Verdict
-from history.manifest import Manifest, NotWhole
+from fencepost.checkers.anomaly import ANOMALIES, Anomaly, anomalies_of
+from fencepost.checkers.catalogue import entry_of
+from fencepost.checkers.known_findings import with_known
+from fencepost.checkers.outages import Outage, outages_of
+from fencepost.checkers.verdict import CheckResult, Validity, Verdict
+from fencepost.history.manifest import Manifest, NotWhole
 
 _PLANNED = "as-planned"
 

@@ -6,10 +6,10 @@ from typing import Final
 
 import pyarrow as pa
 
-from checkers.anomaly import Found
-from history.clock import EVERY_NODE, ClockSkew
-from history.manifest import Manifest, Promises
-from history.roles import BROKER, CONTROLLER, ZOOKEEPER, role_of
+from fencepost.checkers.anomaly import Found
+from fencepost.history.clock import EVERY_NODE, ClockSkew
+from fencepost.history.manifest import Manifest, Promises
+from fencepost.history.roles import BROKER, CONTROLLER, ZOOKEEPER, role_of
 
 Tables = Mapping[str, pa.Table]
 """The tables by the names of `history.schema.TABLES`; one that was not recorded is empty."""

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from checkers.anomaly import ANOMALIES, Found
+from fencepost.checkers.anomaly import ANOMALIES, Found
 
 _PROOF: Final = pa.struct([field for field in ANOMALIES if field.name not in ("check", "key")])
 

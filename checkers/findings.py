@@ -32,15 +32,15 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from checkers.anomaly import Anomaly
-from checkers.catalogue import CATALOGUE, entry_of
-from checkers.entry import Kind, Nearness
-from checkers.known_findings import KNOWN_FINDINGS
-from checkers.losses.forensics import LOSS_CHECKS, Forensics, Loss
-from checkers.proof import NAMED, FactKind
-from checkers.rows import OPEN_NS
-from checkers.verdict import Consequence, RunFinding, Validity, Verdict
-from history.manifest import Manifest
+from fencepost.checkers.anomaly import Anomaly
+from fencepost.checkers.catalogue import CATALOGUE, entry_of
+from fencepost.checkers.entry import Kind, Nearness
+from fencepost.checkers.known_findings import KNOWN_FINDINGS
+from fencepost.checkers.losses.forensics import LOSS_CHECKS, Forensics, Loss
+from fencepost.checkers.proof import NAMED, FactKind
+from fencepost.checkers.rows import OPEN_NS
+from fencepost.checkers.verdict import Consequence, RunFinding, Validity, Verdict
+from fencepost.history.manifest import Manifest
 
 _EACH_MAX: Final = 20
 """The bound on anomalies of one check, key and rule that are looked at one by one."""

@@ -12,16 +12,22 @@ from typing import Final
 
 import pyarrow as pa
 
-from checkers.check_group import CheckGroup, GroupAnswers, Question
-from checkers.entry import CatalogueEntry
-from checkers.facts import facts_of
-from checkers.finding_rows import FINDINGS
-from checkers.kernel_calls import BUCKETED, KernelCall, KernelCaller, calls_of, shared_count
-from checkers.results import FileAnswers, anomalies_found, result_of
-from checkers.runner.tables import byte_count
-from checkers.runner.tasks import TaskResult
-from checkers.table_check import TableCheck
-from checkers.verdict import CheckResult
+from fencepost.checkers.check_group import CheckGroup, GroupAnswers, Question
+from fencepost.checkers.entry import CatalogueEntry
+from fencepost.checkers.facts import facts_of
+from fencepost.checkers.finding_rows import FINDINGS
+from fencepost.checkers.kernel_calls import (
+    BUCKETED,
+    KernelCall,
+    KernelCaller,
+    calls_of,
+    shared_count,
+)
+from fencepost.checkers.results import FileAnswers, anomalies_found, result_of
+from fencepost.checkers.runner.tables import byte_count
+from fencepost.checkers.runner.tasks import TaskResult
+from fencepost.checkers.table_check import TableCheck
+from fencepost.checkers.verdict import CheckResult
 
 _LOG: Final = logging.getLogger(__name__)
 

@@ -13,15 +13,21 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from checkers.check_group import Question
-from checkers.facts import Facts
-from checkers.finding_rows import findings_table, found_row
-from checkers.metadata.sliced import COLUMNS, keep_of, topic_names
-from checkers.metadata.view import METADATA, MetadataView
-from checkers.packed import PackedTable
-from checkers.runner.memory import give_back
-from checkers.runner.tables import OffsetRange, SealedFile, offset_end, row_count, source_in
-from checkers.slices import (
+from fencepost.checkers.check_group import Question
+from fencepost.checkers.facts import Facts
+from fencepost.checkers.finding_rows import findings_table, found_row
+from fencepost.checkers.metadata.sliced import COLUMNS, keep_of, topic_names
+from fencepost.checkers.metadata.view import METADATA, MetadataView
+from fencepost.checkers.packed import PackedTable
+from fencepost.checkers.runner.memory import give_back
+from fencepost.checkers.runner.tables import (
+    OffsetRange,
+    SealedFile,
+    offset_end,
+    row_count,
+    source_in,
+)
+from fencepost.checkers.slices import (
     OF_KEYS,
     RECORDS_A_ROW,
     WHOLE,
@@ -30,10 +36,10 @@ from checkers.slices import (
     slice_count,
     slices_of,
 )
-from checkers.sources import Keep, Source, everything, source_of
-from checkers.table_check import SlicedKernel, TableCheck
-from history.cluster_schema import METADATA_LOG
-from history.schema import RECORD_BUCKET_COUNT, TABLES
+from fencepost.checkers.sources import Keep, Source, everything, source_of
+from fencepost.checkers.table_check import SlicedKernel, TableCheck
+from fencepost.history.cluster_schema import METADATA_LOG
+from fencepost.history.schema import RECORD_BUCKET_COUNT, TABLES
 
 BUCKETED: Final = ("records", "replica_records")
 """The tables that are spread over files by key."""

@@ -14,11 +14,11 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from checkers.verdict import CheckResult, Validity
+from fencepost.checkers.verdict import CheckResult, Validity
 
 if TYPE_CHECKING:
     # Whoever reads a scenario needs the names alone, and not all that a proof is made of.
-    from checkers.anomaly import Anomaly
+    from fencepost.checkers.anomaly import Anomaly
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

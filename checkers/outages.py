@@ -11,11 +11,11 @@ from typing import Final
 
 import pyarrow as pa
 
-from checkers.anomaly import Anomaly
-from checkers.metadata.rpcs import Rpc, rpcs
-from checkers.proof import Proof
-from checkers.rows import OPEN_NS
-from checkers.sources import Source
+from fencepost.checkers.anomaly import Anomaly
+from fencepost.checkers.metadata.rpcs import Rpc, rpcs
+from fencepost.checkers.proof import Proof
+from fencepost.checkers.rows import OPEN_NS
+from fencepost.checkers.sources import Source
 
 _BROKER: Final = "out_broker_id"
 _SINCE: Final = "out_since"

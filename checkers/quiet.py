@@ -18,10 +18,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from checkers.metadata.exchanges import BY_PROXY
-from checkers.rows import OPEN_NS
-from checkers.sources import Source
-from checkers.spans import Span
+from fencepost.checkers.metadata.exchanges import BY_PROXY
+from fencepost.checkers.rows import OPEN_NS
+from fencepost.checkers.sources import Source
+from fencepost.checkers.spans import Span
 
 CONTROLLER_REQUESTS: Final = ("LeaderAndIsr", "StopReplica", "UpdateMetadata")
 """The requests by which a controller on ZooKeeper tells brokers."""

@@ -11,9 +11,9 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from checkers.anomaly import ANOMALIES, Anomaly, anomalies_of
-from checkers.entry import CatalogueEntry, Kind
-from checkers.verdict import CheckResult, Validity, reasons_listed
+from fencepost.checkers.anomaly import ANOMALIES, Anomaly, anomalies_of
+from fencepost.checkers.entry import CatalogueEntry, Kind
+from fencepost.checkers.verdict import CheckResult, Validity, reasons_listed
 
 _EXAMPLES_MAX: Final = 5
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from history.operation import F, Outcome
+from fencepost.history.operation import F, Outcome
 
 UNKNOWN_OFFSET: Final = -1
 OPEN_NS: Final = int(np.iinfo(np.int64).max)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from history.manifest import Readers
+from fencepost.history.manifest import Readers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

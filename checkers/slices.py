@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from history.schema import RECORD_BUCKET_COUNT
-from history.writer import bucket_of
+from fencepost.history.schema import RECORD_BUCKET_COUNT
+from fencepost.history.writer import bucket_of
 
 _BROKER: Final = "broker "
 

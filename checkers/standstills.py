@@ -15,8 +15,8 @@ from typing import Final
 
 import pyarrow as pa
 
-from checkers.spans import FOREVER_NS, Span, outside
-from history.schema import FAULTS
+from fencepost.checkers.spans import FOREVER_NS, Span, outside
+from fencepost.history.schema import FAULTS
 
 _OF_MESSAGES: Final = frozenset(
     {"hold", "cut", "answer", "drop", "duplicate", "reorder", "lower_version"}

@@ -10,11 +10,11 @@ which frames of the tape it reads, and holds no more in memory than it compares.
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from checkers.entry import CatalogueEntry
-from checkers.facts import Judged, Tables
-from checkers.metadata.view import MetadataView
-from checkers.slices import Split
-from checkers.sources import Keep, everything
+from fencepost.checkers.entry import CatalogueEntry
+from fencepost.checkers.facts import Judged, Tables
+from fencepost.checkers.metadata.view import MetadataView
+from fencepost.checkers.slices import Split
+from fencepost.checkers.sources import Keep, everything
 
 TableKernel = Callable[[Tables, MetadataView], Judged]
 """Given its tables, and the view of the run's metadata log if that is among them."""

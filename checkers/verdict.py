@@ -17,13 +17,13 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from checkers.service_level import ServiceLevel
-from history.atomic import write_atomically
-from history.failure import HarnessError
-from history.parsing import parsed
+from fencepost.checkers.service_level import ServiceLevel
+from fencepost.history.atomic import write_atomically
+from fencepost.history.failure import HarnessError
+from fencepost.history.parsing import parsed
 
 if TYPE_CHECKING:
-    from checkers.anomaly import Anomaly
+    from fencepost.checkers.anomaly import Anomaly
 
 _REASONS_MAX: Final = 3
 _FORMAT_VERSION: Final = 2
@@ -214,7 +214,7 @@ def _finding(content: Mapping[str, Any]) -> RunFinding:
 
 
 def _read(content: Mapping[str, Any]) -> CheckResult:
-    from checkers.anomaly import Anomaly  # noqa: PLC0415  # with pyarrow; scenarios take `Validity`
+    from fencepost.checkers.anomaly import Anomaly  # noqa: PLC0415  # with pyarrow; scenarios take `Validity`
 
     examples = tuple(map(Anomaly.of_row, content["examples"]))
     return CheckResult(

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from checkers.verdict import CheckResult, Validity
+from fencepost.checkers.verdict import CheckResult, Validity
 
 
 class CountsOperations(Protocol):

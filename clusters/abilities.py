@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
-from clusters.link_protocol import LinkProtocol
-from clusters.port import OWN_ROLES, Cluster, DiskTrouble, NodeName, NodeRoles
-from history.clock import ClockSkew
+from fencepost.clusters.link_protocol import LinkProtocol
+from fencepost.clusters.port import OWN_ROLES, Cluster, DiskTrouble, NodeName, NodeRoles
+from fencepost.history.clock import ClockSkew
 
 
 @runtime_checkable

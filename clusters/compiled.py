@@ -15,7 +15,7 @@ _ADOPTED: Final = ("__dataclass_fields__", "__dataclass_params__", "__match_args
 
 def is_compiled() -> bool:
     """Return whether this process runs compiled worlds, which behave the same but run faster."""
-    found = importlib.util.find_spec("clusters.simulation.world")
+    found = importlib.util.find_spec("fencepost.clusters.simulation.world")
     assert found is not None
     return not (found.origin or "").endswith(".py")
 

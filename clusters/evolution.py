@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Protocol, runtime_checkable
 
-from clusters.port import Cluster, NodeName
-from clusters.setting_changes import SettingChange
-from history.manifest import VersionChange
+from fencepost.clusters.port import Cluster, NodeName
+from fencepost.clusters.setting_changes import SettingChange
+from fencepost.history.manifest import VersionChange
 
 
 @runtime_checkable

@@ -8,7 +8,7 @@ another node registers under that id.
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from clusters.port import NodeName
+from fencepost.clusters.port import NodeName
 
 NO_ID: Final = -1
 

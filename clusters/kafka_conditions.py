@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
-from clusters.kafka_port import BrokersView, Role
-from clusters.observation import Condition, Observation, Parse, count_of, node_of
-from clusters.port import NodeName
-from clusters.stage import Stage
-from history.failure import SpecError
+from fencepost.clusters.kafka_port import BrokersView, Role
+from fencepost.clusters.observation import Condition, Observation, Parse, count_of, node_of
+from fencepost.clusters.port import NodeName
+from fencepost.clusters.stage import Stage
+from fencepost.history.failure import SpecError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import ClassVar, Final, Protocol, runtime_checkable
 
-from clusters.port import (
+from fencepost.clusters.port import (
     KEY,
     OWN_ROLES,
     ClusterSpec,
@@ -21,8 +21,8 @@ from clusters.port import (
     SystemView,
     role_name,
 )
-from clusters.topic_spec import TopicSpec
-from history.failure import Mistakes, UsageError
+from fencepost.clusters.topic_spec import TopicSpec
+from fencepost.history.failure import Mistakes, UsageError
 
 _METADATA_VERSION: Final = re.compile(r"\d{1,3}(\.\d{1,3}(-IV\d{1,3})?)?")
 _BROKERS_MAX: Final = 9

@@ -4,10 +4,10 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from clusters.kafka_port import BrokersView, ClusterView, PartitionView
-from clusters.port import NodeName
-from clusters.targets import DescribedTarget, SystemState, VacantError
-from clusters.topic_spec import TopicSpec
+from fencepost.clusters.kafka_port import BrokersView, ClusterView, PartitionView
+from fencepost.clusters.port import NodeName
+from fencepost.clusters.targets import DescribedTarget, SystemState, VacantError
+from fencepost.clusters.topic_spec import TopicSpec
 
 
 def _replicas(

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 from typing import Any, ClassVar, Final, Protocol
 
-from clusters.port import NodeName, NodeState
-from clusters.stage import Stage
-from history.failure import SpecError
+from fencepost.clusters.port import NodeName, NodeState
+from fencepost.clusters.stage import Stage
+from fencepost.history.failure import SpecError
 
 LogEnds = Mapping[tuple[str, NodeName], int]
 """Log end offsets by key and broker, as they lie on the disks."""

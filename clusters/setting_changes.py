@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from clusters.port import NodeName
+from fencepost.clusters.port import NodeName
 
 SettingChange = tuple[int, NodeName, Mapping[str, str]]
 """(time in ns, node, the properties that it was given)."""

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from clusters.port import OWN_ROLES, NodeName, NodeRole, NodeRoles
+from fencepost.clusters.port import OWN_ROLES, NodeName, NodeRole, NodeRoles
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,17 +11,17 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from clusters.abilities import Links
-from clusters.hosts.place import Site
-from clusters.link_protocol import LinkProtocol
-from clusters.observation import Parse
-from clusters.port import Cluster, ClusterSpec, NodeName, Observable
-from clusters.processes.networks import IsAnswered
-from clusters.provision.java import Java
-from clusters.targets import DescribedTarget
+from fencepost.clusters.abilities import Links
+from fencepost.clusters.hosts.place import Site
+from fencepost.clusters.link_protocol import LinkProtocol
+from fencepost.clusters.observation import Parse
+from fencepost.clusters.port import Cluster, ClusterSpec, NodeName, Observable
+from fencepost.clusters.processes.networks import IsAnswered
+from fencepost.clusters.provision.java import Java
+from fencepost.clusters.targets import DescribedTarget
 
 if TYPE_CHECKING:
-    from clusters.provision.release_line import ReleaseLine
+    from fencepost.clusters.provision.release_line import ReleaseLine
 
 Say = Callable[[str], None]
 

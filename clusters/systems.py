@@ -2,33 +2,33 @@
 
 from typing import Final
 
-from clusters.kafka_conditions import CONDITIONS
-from clusters.kafka_migrating.system import SYSTEM as KAFKA_MIGRATING
-from clusters.kafka_port import KafkaSpec
-from clusters.kafka_targets import TARGETS, first_view
-from clusters.kafka_zookeeper.system import SYSTEM as KAFKA_ZOOKEEPER
-from clusters.port import OWN_ROLES, ClusterSpec, NodeName, NodeRole, NodeRoles
-from clusters.reference_zookeeper.system import SYSTEM as REFERENCE_ZOOKEEPER
-from clusters.system import Make, System
-from clusters.zookeeper.system import SYSTEM as ZOOKEEPER
+from fencepost.clusters.kafka_conditions import CONDITIONS
+from fencepost.clusters.kafka_migrating.system import SYSTEM as KAFKA_MIGRATING
+from fencepost.clusters.kafka_port import KafkaSpec
+from fencepost.clusters.kafka_targets import TARGETS, first_view
+from fencepost.clusters.kafka_zookeeper.system import SYSTEM as KAFKA_ZOOKEEPER
+from fencepost.clusters.port import OWN_ROLES, ClusterSpec, NodeName, NodeRole, NodeRoles
+from fencepost.clusters.reference_zookeeper.system import SYSTEM as REFERENCE_ZOOKEEPER
+from fencepost.clusters.system import Make, System
+from fencepost.clusters.zookeeper.system import SYSTEM as ZOOKEEPER
 
 KAFKA: Final = Make(
     name="kafka",
-    driver_module="clusters.kafka.driver",
-    releases_module="clusters.kafka.releases",
+    driver_module="fencepost.clusters.kafka.driver",
+    releases_module="fencepost.clusters.kafka.releases",
     title="Kafka {release}",
 )
 """A release of Apache Kafka, as processes."""
 REFERENCE: Final = Make(
     name="reference",
-    driver_module="clusters.reference.driver",
+    driver_module="fencepost.clusters.reference.driver",
     title="the reference cluster",
     of_our_own=True,
 )
 """The reference cluster, as processes."""
 SIMULATED: Final = Make(
     name="simulated",
-    driver_module="clusters.reference.simulated.driver",
+    driver_module="fencepost.clusters.reference.simulated.driver",
     title="the reference cluster in virtual time",
     in_virtual_time=True,
     of_our_own=True,

@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from clusters.port import NodeName
-from history.failure import HarnessError
+from fencepost.clusters.port import NodeName
+from fencepost.history.failure import HarnessError
 
 
 class NotNowError(HarnessError):

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from history.failure import Mistakes
+from fencepost.history.failure import Mistakes
 
 _TOPIC_NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
 """What Kafka takes for the name of a topic (`org.apache.kafka.common.internals.Topic`)."""

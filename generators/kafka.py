@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from generators.draft import (
+from fencepost.generators.draft import (
     ENTRY,
     FAIL,
     INFO,
@@ -30,12 +30,12 @@ from generators.draft import (
     Draft,
     HistoryRecipe,
 )
-from history.manifest import Manifest, Promises, Readers, RunState, write_manifest
-from history.operation import F, Outcome
-from history.run_directory import RunDirectory
-from history.schema import FAULTS, OPERATIONS, RECORDS
-from history.seal import note_digests
-from history.writer import write_tables
+from fencepost.history.manifest import Manifest, Promises, Readers, RunState, write_manifest
+from fencepost.history.operation import F, Outcome
+from fencepost.history.run_directory import RunDirectory
+from fencepost.history.schema import FAULTS, OPERATIONS, RECORDS
+from fencepost.history.seal import note_digests
+from fencepost.history.writer import write_tables
 
 _SPACING_NS: Final = 10_000
 _LATENCY_NS: Final = 5_000_000

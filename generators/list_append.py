@@ -23,13 +23,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from history.manifest import Manifest, Promises, RunState
-from history.model_tables import by_bucket
-from history.model_writer import write_model_history
-from history.models import Isolation, Model
-from history.operation import Outcome
-from history.run_directory import RunDirectory
-from history.schema import MICRO_OPERATIONS
+from fencepost.history.manifest import Manifest, Promises, RunState
+from fencepost.history.model_tables import by_bucket
+from fencepost.history.model_writer import write_model_history
+from fencepost.history.models import Isolation, Model
+from fencepost.history.operation import Outcome
+from fencepost.history.run_directory import RunDirectory
+from fencepost.history.schema import MICRO_OPERATIONS
 
 Ints = NDArray[np.int64]
 

@@ -14,16 +14,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from generators.draft import HistoryRecipe
-from generators.kafka import manifest_of, synthetic_round
-from history.failure import HarnessError
-from history.manifest import write_manifest
-from history.operation import F
-from history.run_directory import RunDirectory
-from history.schema import FAULTS, RECORD_BUCKET_COUNT, SAMPLES
-from history.seal import note_digests
-from history.table_file import PartFiles, TableFile
-from history.writer import bucket_file, bucket_of, new_history
+from fencepost.generators.draft import HistoryRecipe
+from fencepost.generators.kafka import manifest_of, synthetic_round
+from fencepost.history.failure import HarnessError
+from fencepost.history.manifest import write_manifest
+from fencepost.history.operation import F
+from fencepost.history.run_directory import RunDirectory
+from fencepost.history.schema import FAULTS, RECORD_BUCKET_COUNT, SAMPLES
+from fencepost.history.seal import note_digests
+from fencepost.history.table_file import PartFiles, TableFile
+from fencepost.history.writer import bucket_file, bucket_of, new_history
 
 _ROUND_SENDS: Final = 250_000
 _FINAL_NS: Final = 1_000_000_000

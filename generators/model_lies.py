@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from generators.objects import (
+from fencepost.generators.objects import (
     NOTHING,
     AppendOnlyLog,
     Counter,
@@ -20,8 +20,8 @@ from generators.objects import (
     Register,
     VersionedRegister,
 )
-from history.models import Model
-from history.operation import Outcome
+from fencepost.history.models import Model
+from fencepost.history.operation import Outcome
 
 STORY_LENGTH: Final = 16
 """The length of the longest story, in moments."""

@@ -20,18 +20,18 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from generators.model_lies import (
+from fencepost.generators.model_lies import (
     MODEL_LIES,
     NEW_VALUE,
     STORY_LENGTH,
     VALUES_A_STORY,
     ToldOperation,
 )
-from generators.objects import FS, NOTHING, OBJECTS, Answers, KeyOperations, ModelObject
-from history.model_tables import by_bucket
-from history.models import Model
-from history.operation import Outcome
-from history.schema import MODEL_OPERATIONS
+from fencepost.generators.objects import FS, NOTHING, OBJECTS, Answers, KeyOperations, ModelObject
+from fencepost.history.model_tables import by_bucket
+from fencepost.history.models import Model
+from fencepost.history.operation import Outcome
+from fencepost.history.schema import MODEL_OPERATIONS
 
 _SPACING_NS: Final = 1_000
 _PIECE_OPERATIONS: Final = 1 << 18

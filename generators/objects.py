@@ -13,7 +13,7 @@ from typing import Final, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from history.models import Model
+from fencepost.history.models import Model
 
 NOTHING: Final = np.iinfo(np.int64).min
 """The value that stands for null."""

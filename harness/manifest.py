@@ -5,16 +5,16 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 
-from clusters.evolution import ChangesIds
-from clusters.hosts.process import harness_mark
-from clusters.systems import system_of
-from harness.machine import machine_facts
-from harness.prepare.reference import promises_of
-from harness.scenario.options import RunOptions
-from harness.scenario.scenario import Scenario
-from history.manifest import Manifest, RunState, read_manifest, write_manifest
-from history.run_directory import RunDirectory
-from nemesis.window_kinds import asked_strikes
+from fencepost.clusters.evolution import ChangesIds
+from fencepost.clusters.hosts.process import harness_mark
+from fencepost.clusters.systems import system_of
+from fencepost.harness.machine import machine_facts
+from fencepost.harness.prepare.reference import promises_of
+from fencepost.harness.scenario.options import RunOptions
+from fencepost.harness.scenario.scenario import Scenario
+from fencepost.history.manifest import Manifest, RunState, read_manifest, write_manifest
+from fencepost.history.run_directory import RunDirectory
+from fencepost.nemesis.window_kinds import asked_strikes
 
 
 def first_manifest(

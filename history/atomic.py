@@ -7,7 +7,7 @@ as a HarnessError that names the path; whatever stood there before stays as it w
 import os
 from pathlib import Path
 
-from history.failure import HarnessError
+from fencepost.history.failure import HarnessError
 
 
 def write_atomically(path: Path, content: bytes) -> None:

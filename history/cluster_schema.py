@@ -11,8 +11,8 @@ from typing import Final
 
 import pyarrow as pa
 
-from history.ensemble_schema import ENSEMBLE, SERVER_DISKS, TRANSACTION_LOG, ZNODES
-from history.request_schema import (
+from fencepost.history.ensemble_schema import ENSEMBLE, SERVER_DISKS, TRANSACTION_LOG, ZNODES
+from fencepost.history.request_schema import (
     DESCRIBES,
     GROUP_OFFSETS,
     METADATA_WRITES,

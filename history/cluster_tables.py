@@ -22,11 +22,11 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from history.cluster_schema import CLUSTER_TABLES, METADATA_OFFSETS, WIRE
-from history.failure import HarnessError
-from history.journal import journal_lines, journal_path, journal_paths
-from history.schema import FAULTS, RECORD_BUCKET_COUNT, SAMPLES, TABLES
-from history.table_file import TableFile
+from fencepost.history.cluster_schema import CLUSTER_TABLES, METADATA_OFFSETS, WIRE
+from fencepost.history.failure import HarnessError
+from fencepost.history.journal import journal_lines, journal_path, journal_paths
+from fencepost.history.schema import FAULTS, RECORD_BUCKET_COUNT, SAMPLES, TABLES
+from fencepost.history.table_file import TableFile
 
 _BATCH_ROWS: Final = 1 << 16
 _NUMBERED: Final = {

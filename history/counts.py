@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Final
 
-from history.segment_format import COUNTERS_AT, MAGIC, ClientCounter, SegmentKind
+from fencepost.history.segment_format import COUNTERS_AT, MAGIC, ClientCounter, SegmentKind
 
 _COUNTERS: Final = struct.Struct(f"<{len(ClientCounter)}q")
 _FIRST: Final = {kind: f"-000000{kind.suffix}" for kind in SegmentKind}

@@ -16,7 +16,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Final
 
-from history.operation import Outcome
+from fencepost.history.operation import Outcome
 
 ATTEMPTS_UNBOUNDED: Final = 1 << 31
 """For a client that repeats as it likes, such as librdkafka with whatever settings: with
@@ -85,7 +85,7 @@ def name_of(code: int, *, system: ErrorSystem = ErrorSystem.KAFKA) -> str:
 @cache
 def registry(system: ErrorSystem = ErrorSystem.KAFKA) -> Mapping[int, ErrorEntry]:
     """Return every error of a system in the list, by code, in the list's order."""
-    content = tomllib.loads(files("history").joinpath("errors.toml").read_text())
+    content = tomllib.loads(files("fencepost.history").joinpath("errors.toml").read_text())
     entries = [
         ErrorEntry(**item | {"definite": Definite(item["definite"])})
         for item in content[_TABLES[system]]

@@ -1,11 +1,11 @@
-"""`docs/errors.md`, drawn from the registry: `python -m history.errors_page` writes it anew."""
+"""`docs/errors.md`, drawn from the registry by `python -m fencepost.history.errors_page`."""
 
 import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
-from history.errors import Definite, ErrorEntry, ErrorSystem, registry
+from fencepost.history.errors import Definite, ErrorEntry, ErrorSystem, registry
 
 _HEAD: Final = """\
 # Errors
@@ -13,7 +13,7 @@ _HEAD: Final = """\
 An operation that ended with an error either surely did not happen (*fail*) or may have happened
 (*info*). Fail needs proof: the list below says what each error proves about a record that was to be
 produced. A code that is not in the list proves nothing. When in doubt, it is info. Generated from
-`history/errors.toml` by `python -m history.errors_page`; do not edit.
+`history/errors.toml` by `python -m fencepost.history.errors_page`; do not edit.
 
 - A refusal by the produce call itself is always *fail*: the record was never queued.
 - librdkafka repeats a send inside, uncounted, even with `message.send.max.retries=0`, so an error
@@ -71,6 +71,6 @@ def _row(entry: ErrorEntry) -> str:
 
 
 if __name__ == "__main__":
-    target = Path(__file__).parent.parent / "docs" / "errors.md"
+    target = Path(__file__).resolve().parents[1] / "docs" / "errors.md"
     target.write_text(errors_page())
     sys.stdout.write(f"{target}\n")

@@ -32,9 +32,9 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, Final, Self
 
-from history.clock import TellsTime
-from history.failure import HarnessError
-from history.schema import TABLES
+from fencepost.history.clock import TellsTime
+from fencepost.history.failure import HarnessError
+from fencepost.history.schema import TABLES
 
 FAULTS_FILE: Final = "faults.jsonl"
 SAMPLES_FILE: Final = "samples.jsonl"

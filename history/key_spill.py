@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from history.model_tables import by_bucket
+from fencepost.history.model_tables import by_bucket
 
 _BATCH_ROWS: Final = 1 << 18
 _PIECE_ROWS: Final = 1 << 18

@@ -12,11 +12,11 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Literal
 
-from history.atomic import write_atomically
-from history.clock import ClockSkew
-from history.failure import HarnessError
-from history.models import MODEL_TABLES, Isolation, Model
-from history.parsing import parsed
+from fencepost.history.atomic import write_atomically
+from fencepost.history.clock import ClockSkew
+from fencepost.history.failure import HarnessError
+from fencepost.history.models import MODEL_TABLES, Isolation, Model
+from fencepost.history.parsing import parsed
 
 FORMAT_VERSION = 1
 _MAPPINGS = (

@@ -14,11 +14,11 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from history.failure import HarnessError
-from history.operation import F, Outcome
-from history.polled_rows import PolledRows
-from history.raw import RawClient, SegmentFile
-from history.segment_format import (
+from fencepost.history.failure import HarnessError
+from fencepost.history.operation import F, Outcome
+from fencepost.history.polled_rows import PolledRows
+from fencepost.history.raw import RawClient, SegmentFile
+from fencepost.history.segment_format import (
     INVOKED,
     NO_KEY,
     OPEN_NS,

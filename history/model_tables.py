@@ -14,10 +14,10 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from history.models import MODEL_TABLES, Model
-from history.schema import RECORD_BUCKET_COUNT, TABLES
-from history.table_file import TableFile
-from history.writer import bucket_of
+from fencepost.history.models import MODEL_TABLES, Model
+from fencepost.history.schema import RECORD_BUCKET_COUNT, TABLES
+from fencepost.history.table_file import TableFile
+from fencepost.history.writer import bucket_of
 
 _GROUP_ROWS: Final = 1 << 20
 _WAITING_ROWS_MAX: Final = 1 << 22

@@ -8,15 +8,15 @@ from types import MappingProxyType
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from history.failure import HarnessError
-from history.manifest import Manifest, write_manifest
-from history.model_tables import Pieces, write_keys
-from history.models import MODEL_TABLES, Model
-from history.run_directory import RunDirectory
-from history.schema import FAULTS, SAMPLES, TABLES
-from history.seal import note_digests
-from history.table_file import TableFile
-from history.writer import new_history
+from fencepost.history.failure import HarnessError
+from fencepost.history.manifest import Manifest, write_manifest
+from fencepost.history.model_tables import Pieces, write_keys
+from fencepost.history.models import MODEL_TABLES, Model
+from fencepost.history.run_directory import RunDirectory
+from fencepost.history.schema import FAULTS, SAMPLES, TABLES
+from fencepost.history.seal import note_digests
+from fencepost.history.table_file import TableFile
+from fencepost.history.writer import new_history
 
 
 def write_model_history(

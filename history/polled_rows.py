@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from history.raw import RawClient, SegmentFile
-from history.segment_format import ROW
+from fencepost.history.raw import RawClient, SegmentFile
+from fencepost.history.segment_format import ROW
 
 
 class PolledRows:

@@ -1,4 +1,4 @@
-"""Processes of ours: `python -m history.program MODULE ARGUMENTS…` runs a module as `-m` does.
+"""Processes of ours: `python -m fencepost.history.program MODULE …` runs a module as `-m` does.
 
 kio, which names the messages of Kafka, looks for hypothesis, for tests of its own. Where that is
 installed it took a third of a process's start, and left a directory in the working directory.
@@ -8,8 +8,13 @@ import os
 import runpy
 import sys
 from pathlib import Path
+from typing import Final
 
-from history.beat import BEATS_VARIABLE, begin_beat
+from fencepost.history.beat import BEATS_VARIABLE, begin_beat
+
+IMPORT_ROOT: Final = Path(__file__).absolute().parents[2]
+"""The directory in which processes of ours find `fencepost`. In a checkout this module's own path
+leads through a link (decision 77), so it is not resolved."""
 
 
 def command(module: str, *arguments: str) -> list[str]:

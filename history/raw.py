@@ -14,9 +14,9 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from history.failure import HarnessError
-from history.operation import F, Outcome
-from history.segment_format import (
+from fencepost.history.failure import HarnessError
+from fencepost.history.operation import F, Outcome
+from fencepost.history.segment_format import (
     FORMAT_VERSION,
     HEADER,
     MAGIC,

@@ -6,9 +6,9 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from history.failure import HarnessError
-from history.run_directory import RunDirectory
-from history.schema import LATER_TABLES, TABLES, with_later_columns
+from fencepost.history.failure import HarnessError
+from fencepost.history.run_directory import RunDirectory
+from fencepost.history.schema import LATER_TABLES, TABLES, with_later_columns
 
 
 def load_table(run: RunDirectory, name: str, *, without: Collection[str] = ()) -> pa.Table:

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from history.atomic import link_atomically
-from history.failure import HarnessError, UsageError
+from fencepost.history.atomic import link_atomically
+from fencepost.history.failure import HarnessError, UsageError
 
 LATEST = "latest"
 
@@ -128,7 +128,7 @@ class RunDirectory:
 
     def table_path(self, name: str) -> Path:
         """Return a sealed table: a directory of files if it may be large, else one file."""
-        from history.schema import TABLES  # noqa: PLC0415  # it takes pyarrow; to find a run does not
+        from fencepost.history.schema import TABLES  # noqa: PLC0415  # it takes pyarrow; to find a run does not
 
         assert name in TABLES, f"no table {name!r} among {sorted(TABLES)}"
         return self.history / (name if name in _PARTITIONED else f"{name}.parquet")

@@ -19,7 +19,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from history.cluster_schema import CLUSTER_TABLES
+from fencepost.history.cluster_schema import CLUSTER_TABLES
 
 RECORD_BUCKET_COUNT: Final = 16
 """The number of files of `records`, by a stable hash of the key: one task a file, no shuffle."""

@@ -28,21 +28,26 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from history.cluster_schema import CLUSTER_TABLES
-from history.cluster_tables import fault_table, numbered_rows, sample_tables, write_cluster_tables
-from history.errors import name_of
-from history.failure import HarnessError
-from history.journal import FAULTS_FILE, SAMPLES_FILE
-from history.key_spill import KeySpill
-from history.manifest import read_manifest, write_manifest
-from history.merge import RECORD, merged_operations, operations_of, records_of
-from history.model_tables import write_keys
-from history.models import MODEL_TABLES, Model
-from history.operation import F, Outcome
-from history.polled_rows import PolledRows
-from history.raw import RawHistory, read_raw
-from history.run_directory import RunDirectory
-from history.schema import (
+from fencepost.history.cluster_schema import CLUSTER_TABLES
+from fencepost.history.cluster_tables import (
+    fault_table,
+    numbered_rows,
+    sample_tables,
+    write_cluster_tables,
+)
+from fencepost.history.errors import name_of
+from fencepost.history.failure import HarnessError
+from fencepost.history.journal import FAULTS_FILE, SAMPLES_FILE
+from fencepost.history.key_spill import KeySpill
+from fencepost.history.manifest import read_manifest, write_manifest
+from fencepost.history.merge import RECORD, merged_operations, operations_of, records_of
+from fencepost.history.model_tables import write_keys
+from fencepost.history.models import MODEL_TABLES, Model
+from fencepost.history.operation import F, Outcome
+from fencepost.history.polled_rows import PolledRows
+from fencepost.history.raw import RawHistory, read_raw
+from fencepost.history.run_directory import RunDirectory
+from fencepost.history.schema import (
     CUT_SEGMENTS,
     OPEN_TABLES,
     OPERATIONS,
@@ -51,9 +56,9 @@ from history.schema import (
     SAMPLES,
     TABLES,
 )
-from history.segment_format import NO_KEY, OPEN_NS, UNKNOWN_OFFSET, SegmentKind
-from history.table_file import PartFiles, TableFile
-from history.writer import bucket_file, bucket_of, new_history
+from fencepost.history.segment_format import NO_KEY, OPEN_NS, UNKNOWN_OFFSET, SegmentKind
+from fencepost.history.table_file import PartFiles, TableFile
+from fencepost.history.writer import bucket_file, bucket_of, new_history
 
 _LOG: Final = logging.getLogger(__name__)
 _OWN_GROUP_ROWS: Final = 1 << 14

@@ -6,7 +6,12 @@ import re
 from pathlib import Path
 from typing import Final
 
-from history.segment_format import ClientCounter, MappedSegment, SegmentLayout, create_segment
+from fencepost.history.segment_format import (
+    ClientCounter,
+    MappedSegment,
+    SegmentLayout,
+    create_segment,
+)
 
 _CLIENT_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _PROCESS_MAX: Final = 1 << 22

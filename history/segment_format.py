@@ -27,7 +27,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from history.failure import HarnessError
+from fencepost.history.failure import HarnessError
 
 MAGIC: Final = b"FENCPOST"
 FORMAT_VERSION: Final = 1

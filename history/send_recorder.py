@@ -17,9 +17,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from history.operation import Outcome
-from history.segment_chain import SegmentChain
-from history.segment_format import (
+from fencepost.history.operation import Outcome
+from fencepost.history.segment_chain import SegmentChain
+from fencepost.history.segment_format import (
     INVOKED,
     PROCESS_SHIFT,
     RETURNED,

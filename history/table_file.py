@@ -14,8 +14,8 @@ from typing import Final, Self
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from history.atomic import sync
-from history.schema import TABLES
+from fencepost.history.atomic import sync
+from fencepost.history.schema import TABLES
 
 _ROW_GROUP_ROWS: Final = 1 << 20
 _WIDE_GROUP_ROWS: Final[Mapping[str, int]] = {"metadata_log": 1 << 16}

@@ -11,9 +11,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from history.atomic import write_atomically
-from history.failure import UsageError
-from history.run_directory import RunDirectory
+from fencepost.history.atomic import write_atomically
+from fencepost.history.failure import UsageError
+from fencepost.history.run_directory import RunDirectory
 
 _REMOVED: Final = ("history", "raw", "nodes", "clients")
 

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from history.clock import EVERY_NODE, ClockSkew, TellsTime
+from fencepost.history.clock import EVERY_NODE, ClockSkew, TellsTime
 
 STEP_NS: Final = 20_000_000
 """A wall clock that is off by less has kept step."""

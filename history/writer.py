@@ -17,11 +17,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from history.atomic import sync
-from history.failure import HarnessError
-from history.run_directory import RunDirectory
-from history.schema import RECORD_BUCKET_COUNT, RUN_TABLES
-from history.table_file import TableFile
+from fencepost.history.atomic import sync
+from fencepost.history.failure import HarnessError
+from fencepost.history.run_directory import RunDirectory
+from fencepost.history.schema import RECORD_BUCKET_COUNT, RUN_TABLES
+from fencepost.history.table_file import TableFile
 
 _RECORD_ORDER: Final = [(name, "ascending") for name in ("key", "operation", "position")]
 _REPLICA_ORDER: Final = [(name, "ascending") for name in ("key", "node", "offset")]

@@ -16,9 +16,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from clusters.provision.cache import Progress, cache_dir, kept
-from history.failure import HarnessError
-from native.rewriting import rewritten
+from fencepost.clusters.provision.cache import Progress, cache_dir, kept
+from fencepost.history.failure import HarnessError
+from fencepost.native.rewriting import rewritten
 
 _PACKAGES: Final = ("clusters", "harness", "history", "nemesis", "workloads")
 """The packages that mypy reads, since modules to be compiled import them."""
@@ -115,10 +115,12 @@ def why_not() -> str:
 
 def compiled_modules(root: Path) -> list[str]:
     """Return the modules that are compiled, as paths below the root of the checkout."""
+    ours = root / "fencepost"
     found = {
-        path.relative_to(root).as_posix() for pattern in _COMPILED for path in root.glob(pattern)
+        path.relative_to(ours).as_posix() for pattern in _COMPILED for path in ours.glob(pattern)
     }
-    return sorted(one for one in found - {*_PLAIN} if not one.endswith("__init__.py"))
+    left = (one for one in found - {*_PLAIN} if not one.endswith("__init__.py"))
+    return sorted(f"fencepost/{one}" for one in left)
 
 
 def compiled_library(root: Path, *, progress: Progress) -> Path:
@@ -141,10 +143,10 @@ def compiled_library(root: Path, *, progress: Progress) -> Path:
 def _build(root: Path, entry: Path) -> None:
     """Put everything that is to be installed into an empty directory."""
     modules = compiled_modules(root)
+    ignore = shutil.ignore_patterns("__pycache__")
     for package in _PACKAGES:
-        shutil.copytree(
-            root / package, entry / package, ignore=shutil.ignore_patterns("__pycache__")
-        )
+        shutil.copytree(root / package, entry / "fencepost" / package, ignore=ignore)
+    shutil.copy(root / "fencepost/__init__.py", entry / "fencepost")
     texts = {_dotted(name): (entry / name).read_text() for name in modules}
     for name in modules:
         (entry / name).write_text(rewritten(texts[_dotted(name)], texts))

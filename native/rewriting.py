@@ -18,7 +18,7 @@ from typing import Final
 
 _OPTIONS: Final = {"frozen", "slots", "kw_only", "eq"}
 _OF_FIELDS: Final = {"default", "default_factory", "init", "compare"}
-_HELPERS: Final = "from clusters.compiled import adopt as _adopt, restored as _restored"
+_HELPERS: Final = "from fencepost.clusters.compiled import adopt as _adopt, restored as _restored"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

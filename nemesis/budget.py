@@ -9,8 +9,8 @@ from collections import Counter
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-from clusters.port import NodeName, NodeRoles
-from nemesis.mix_spec import MixSpec
+from fencepost.clusters.port import NodeName, NodeRoles
+from fencepost.nemesis.mix_spec import MixSpec
 
 
 @dataclass(frozen=True, slots=True)

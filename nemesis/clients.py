@@ -5,7 +5,7 @@ import re
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from history.failure import HarnessError, SpecError
+from fencepost.history.failure import HarnessError, SpecError
 
 _FORM: Final = re.compile(r"(one|all) (producer|consumer)s?|((?:producer|consumer)-\d+)")
 

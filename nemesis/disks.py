@@ -30,11 +30,11 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from clusters.kafka_port import BrokersView, PartitionView, Role
-from clusters.port import NodeName
-from nemesis.targets import Scene
-from nemesis.verbs.registry import verb_of
-from nemesis.verbs.step import OnNodes
+from fencepost.clusters.kafka_port import BrokersView, PartitionView, Role
+from fencepost.clusters.port import NodeName
+from fencepost.nemesis.targets import Scene
+from fencepost.nemesis.verbs.registry import verb_of
+from fencepost.nemesis.verbs.step import OnNodes
 
 NEXT_LOOK: Final = 2
 """So many looks later one has begun since: one may be under way."""

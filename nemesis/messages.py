@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from random import Random
 from typing import Final
 
-from clusters.kafka_port import Role
-from clusters.port import OWN_ROLES, NodeName, NodeRoles
+from fencepost.clusters.kafka_port import Role
+from fencepost.clusters.port import OWN_ROLES, NodeName, NodeRoles
 
 _QUORUM_MIN: Final = 3
 

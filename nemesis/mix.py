@@ -31,20 +31,20 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from clusters.observation import Observation
-from clusters.port import NodeName
-from clusters.systems import SYSTEMS
-from nemesis.budget import NodeBudget
-from nemesis.disks import NEXT_LOOK, LostDisks, loses_records, loses_vote
-from nemesis.mix_spec import MixSpec
-from nemesis.rounds import Rounds
-from nemesis.targets import ByRole, Choice, NamedNodes, Scene, Share, Target
-from nemesis.unfolding import AWAIT_S, May, MixMoment, Unfolding
-from nemesis.verbs.episode import Begun, EpisodeWindow, Opening
-from nemesis.verbs.partition import Partition
-from nemesis.verbs.registry import EPISODES, is_fault
-from nemesis.verbs.step import Breaking, OnNodes, Step
-from nemesis.waiting import Awaited, Waiting, patience_s
+from fencepost.clusters.observation import Observation
+from fencepost.clusters.port import NodeName
+from fencepost.clusters.systems import SYSTEMS
+from fencepost.nemesis.budget import NodeBudget
+from fencepost.nemesis.disks import NEXT_LOOK, LostDisks, loses_records, loses_vote
+from fencepost.nemesis.mix_spec import MixSpec
+from fencepost.nemesis.rounds import Rounds
+from fencepost.nemesis.targets import ByRole, Choice, NamedNodes, Scene, Share, Target
+from fencepost.nemesis.unfolding import AWAIT_S, May, MixMoment, Unfolding
+from fencepost.nemesis.verbs.episode import Begun, EpisodeWindow, Opening
+from fencepost.nemesis.verbs.partition import Partition
+from fencepost.nemesis.verbs.registry import EPISODES, is_fault
+from fencepost.nemesis.verbs.step import Breaking, OnNodes, Step
+from fencepost.nemesis.waiting import Awaited, Waiting, patience_s
 
 _AGAIN_S: Final = 0.5
 """The time after which a turn that could not come about is tried again."""

@@ -41,14 +41,14 @@ A step is a mapping of one word and its operand, with optional modifiers:
 from collections.abc import Mapping
 from dataclasses import replace
 
-from clusters.stage import Stage
-from history.failure import Mistakes, SpecError
-from nemesis.steps import Choose, Gap, Repeat, starts_clients
-from nemesis.verbs.predicted_state import PredictedState
-from nemesis.verbs.registry import VERBS, verb_of
-from nemesis.verbs.step import Play, Step
-from nemesis.verbs.step_source import StepSource
-from nemesis.words import did_you_mean, duration_text
+from fencepost.clusters.stage import Stage
+from fencepost.history.failure import Mistakes, SpecError
+from fencepost.nemesis.steps import Choose, Gap, Repeat, starts_clients
+from fencepost.nemesis.verbs.predicted_state import PredictedState
+from fencepost.nemesis.verbs.registry import VERBS, verb_of
+from fencepost.nemesis.verbs.step import Play, Step
+from fencepost.nemesis.verbs.step_source import StepSource
+from fencepost.nemesis.words import did_you_mean, duration_text
 
 _BLOCKS: Mapping[str, tuple[str, ...]] = {"repeat": ("steps",), "choose": ()}
 """The words that hold steps, with their modifiers."""

@@ -12,10 +12,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Self
 
-from clusters.port import OWN_ROLES, NodeName, NodeRoles
-from clusters.stage import Stage
-from history.failure import SpecError
-from nemesis.targets import Choice, NamedNodes, Target
+from fencepost.clusters.port import OWN_ROLES, NodeName, NodeRoles
+from fencepost.clusters.stage import Stage
+from fencepost.history.failure import SpecError
+from fencepost.nemesis.targets import Choice, NamedNodes, Target
 
 Line = tuple[int, int] | None
 """The line of a release or a metadata.version, e.g. (4, 3); None: unknown until it is looked up."""

@@ -9,7 +9,7 @@ import random
 from dataclasses import dataclass, field
 from typing import Final
 
-from nemesis.mix_spec import MixSpec
+from fencepost.nemesis.mix_spec import MixSpec
 
 _PATIENCE: Final = 10
 """The draws in a row that may begin nothing before those to come are forgotten: some kinds never

@@ -4,15 +4,15 @@ import random
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from clusters.observation import Down
-from clusters.port import NodeName
-from nemesis.targets import NamedNodes
-from nemesis.verbs.await_condition import Await
-from nemesis.verbs.prerequisite import Prerequisite
-from nemesis.verbs.registry import is_fault, kind_of, verb_of
-from nemesis.verbs.start_clients import StartClients
-from nemesis.verbs.step import Breaking, OnNodes, Play, Step
-from nemesis.verbs.wait import Wait
+from fencepost.clusters.observation import Down
+from fencepost.clusters.port import NodeName
+from fencepost.nemesis.targets import NamedNodes
+from fencepost.nemesis.verbs.await_condition import Await
+from fencepost.nemesis.verbs.prerequisite import Prerequisite
+from fencepost.nemesis.verbs.registry import is_fault, kind_of, verb_of
+from fencepost.nemesis.verbs.start_clients import StartClients
+from fencepost.nemesis.verbs.step import Breaking, OnNodes, Play, Step
+from fencepost.nemesis.verbs.wait import Wait
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

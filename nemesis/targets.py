@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from clusters.port import OWN_ROLES, NodeName, NodeRole, NodeRoles
-from clusters.stage import Stage
-from clusters.systems import SYSTEMS, kinds_of_node
-from clusters.targets import DescribedTarget
-from history.failure import SpecError
+from fencepost.clusters.port import OWN_ROLES, NodeName, NodeRole, NodeRoles
+from fencepost.clusters.stage import Stage
+from fencepost.clusters.systems import SYSTEMS, kinds_of_node
+from fencepost.clusters.targets import DescribedTarget
+from fencepost.history.failure import SpecError
 
 
 class Share(StrEnum):

@@ -13,11 +13,11 @@ from enum import StrEnum
 from itertools import permutations, product
 from typing import Final
 
-from clusters.port import CLIENTS, OWN_ROLES, NodeName, NodeRoles
-from clusters.systems import kinds_of_node
-from history.failure import HarnessError
-from nemesis.targets import Scene, Target, resolve
-from nemesis.wire.rules import Flow
+from fencepost.clusters.port import CLIENTS, OWN_ROLES, NodeName, NodeRoles
+from fencepost.clusters.systems import kinds_of_node
+from fencepost.history.failure import HarnessError
+from fencepost.nemesis.targets import Scene, Target, resolve
+from fencepost.nemesis.wire.rules import Flow
 
 
 class Shape(StrEnum):

@@ -16,24 +16,32 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Final
 
-from clusters.kafka_conditions import Fenced, Registered
-from clusters.observation import Acknowledged, Condition, Down, Held, Observation, Seen, since
-from clusters.port import NodeName, NodeState
-from history.failure import HarnessError
-from nemesis.disks import NEXT_LOOK
-from nemesis.targets import NamedNodes, Scene, resolve
-from nemesis.topology import Flows, cut_off, flows_of
-from nemesis.verbs.await_condition import Await
-from nemesis.verbs.heal import HealPartition
-from nemesis.verbs.lift import Lift
-from nemesis.verbs.move_leader import MoveLeader
-from nemesis.verbs.partition import Partition
-from nemesis.verbs.pause import Resume
-from nemesis.verbs.registry import VERBS, verb_of
-from nemesis.verbs.rule import Lay
-from nemesis.verbs.step import OnNodes, Play, Step
-from nemesis.verbs.stop import ShutDown
-from nemesis.verbs.wait import Wait
+from fencepost.clusters.kafka_conditions import Fenced, Registered
+from fencepost.clusters.observation import (
+    Acknowledged,
+    Condition,
+    Down,
+    Held,
+    Observation,
+    Seen,
+    since,
+)
+from fencepost.clusters.port import NodeName, NodeState
+from fencepost.history.failure import HarnessError
+from fencepost.nemesis.disks import NEXT_LOOK
+from fencepost.nemesis.targets import NamedNodes, Scene, resolve
+from fencepost.nemesis.topology import Flows, cut_off, flows_of
+from fencepost.nemesis.verbs.await_condition import Await
+from fencepost.nemesis.verbs.heal import HealPartition
+from fencepost.nemesis.verbs.lift import Lift
+from fencepost.nemesis.verbs.move_leader import MoveLeader
+from fencepost.nemesis.verbs.partition import Partition
+from fencepost.nemesis.verbs.pause import Resume
+from fencepost.nemesis.verbs.registry import VERBS, verb_of
+from fencepost.nemesis.verbs.rule import Lay
+from fencepost.nemesis.verbs.step import OnNodes, Play, Step
+from fencepost.nemesis.verbs.stop import ShutDown
+from fencepost.nemesis.verbs.wait import Wait
 
 AWAIT_S: Final = 20.0
 """The bound of what a play waits for: a start of a node on a busy machine, an election."""

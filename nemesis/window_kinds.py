@@ -7,11 +7,11 @@ could have been one.
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from clusters.port import OWN_ROLES, NodeName, NodeRoles
-from clusters.systems import SYSTEMS
-from nemesis.messages import sent_by
-from nemesis.mix_spec import MixSpec
-from nemesis.wire.rules import Direction
+from fencepost.clusters.port import OWN_ROLES, NodeName, NodeRoles
+from fencepost.clusters.systems import SYSTEMS
+from fencepost.nemesis.messages import sent_by
+from fencepost.nemesis.mix_spec import MixSpec
+from fencepost.nemesis.wire.rules import Direction
 
 CHANGES_CONTROLLER: Final = "change_controller"
 """The name of any strike on the active controller: what comes of it counts, not how it was done."""

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from history.failure import Mistakes, SpecError
+from fencepost.history.failure import Mistakes, SpecError
 
 _UNITS_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 _LONGEST_S = 30 * 86_400.0

@@ -15,9 +15,9 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
-from checkers.anomaly import ANOMALIES, SENTENCES, Anomaly, anomalies_of
-from checkers.verdict import CheckResult, Verdict
-from history.failure import HarnessError
+from fencepost.checkers.anomaly import ANOMALIES, SENTENCES, Anomaly, anomalies_of
+from fencepost.checkers.verdict import CheckResult, Verdict
+from fencepost.history.failure import HarnessError
 
 RECORDS_AN_OPERATION_MAX: Final = 6
 """A poll may have returned thousands; the page shows those that the anomaly is about."""

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Final
 
-from report.frames import DECIDING, DISTURBING, ShownFrame
-from report.notation import length, moment
+from fencepost.report.frames import DECIDING, DISTURBING, ShownFrame
+from fencepost.report.notation import length, moment
 
 ARROWS_MAX: Final = 120
 _AT_ONCE_NS: Final = 100_000_000

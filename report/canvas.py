@@ -25,10 +25,10 @@ from bokeh.models.annotations import Label, Span
 from bokeh.plotting import figure
 from numpy.typing import NDArray
 
-from report.faults import FaultSpan
-from report.notation import printable
-from report.painting import FONT, fault_entry, paint, tag, tooltip
-from report.timeline import Bins
+from fencepost.report.faults import FaultSpan
+from fencepost.report.notation import printable
+from fencepost.report.painting import FONT, fault_entry, paint, tag, tooltip
+from fencepost.report.timeline import Bins
 
 Columns = Mapping[str, NDArray[np.float64]]
 

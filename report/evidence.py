@@ -7,8 +7,8 @@ in the rest of the page; the page makes links of those that it shows.
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from checkers.proof import Fact, FactKind, Proof
-from report.notation import one_line
+from fencepost.checkers.proof import Fact, FactKind, Proof
+from fencepost.report.notation import one_line
 
 _LISTED_MAX = 8
 

@@ -12,7 +12,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Final
 
-from checkers.losses.forensics import (
+from fencepost.checkers.losses.forensics import (
     Acknowledgement,
     EarlyRead,
     FaultAlive,
@@ -25,7 +25,7 @@ from checkers.losses.forensics import (
     ValueFate,
     read_forensics,
 )
-from report.notation import counted, length
+from fencepost.report.notation import counted, length
 
 MEANINGS: Final = {
     ValueFate.LOST: "on no replica's disk",

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from checkers.verdict import RunFinding
-from report.notation import integer
-from report.proofs import GroupOfProofs
+from fencepost.checkers.verdict import RunFinding
+from fencepost.report.notation import integer
+from fencepost.report.proofs import GroupOfProofs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

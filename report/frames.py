@@ -18,9 +18,9 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
-from checkers.rows import places_in_runs
-from checkers.sources import rows_of
-from history.schema import TABLES, with_later_columns
+from fencepost.checkers.rows import places_in_runs
+from fencepost.checkers.sources import rows_of
+from fencepost.history.schema import TABLES, with_later_columns
 
 _ORDER: Final = [("frame", "ascending"), ("item", "ascending")]
 

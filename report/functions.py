@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 from typing import Final
 
-from checkers.znodes.operations import CHANGES, READS
-from history.manifest import Manifest
-from history.models import Model
-from history.operation import F
+from fencepost.checkers.znodes.operations import CHANGES, READS
+from fencepost.history.manifest import Manifest
+from fencepost.history.models import Model
+from fencepost.history.operation import F
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

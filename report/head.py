@@ -4,16 +4,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from history.manifest import Manifest
-from history.operation import F, Outcome
-from history.run_directory import RunDirectory
-from report.functions import OF_ZNODES
-from report.headline import Headline, headline_of
-from report.nemesis_work import idle_words
-from report.notation import counted, integer, length, utc
-from report.reading import Reading
-from report.service import service_facts
-from report.tally import RunTally
+from fencepost.history.manifest import Manifest
+from fencepost.history.operation import F, Outcome
+from fencepost.history.run_directory import RunDirectory
+from fencepost.report.functions import OF_ZNODES
+from fencepost.report.headline import Headline, headline_of
+from fencepost.report.nemesis_work import idle_words
+from fencepost.report.notation import counted, integer, length, utc
+from fencepost.report.reading import Reading
+from fencepost.report.service import service_facts
+from fencepost.report.tally import RunTally
 
 _FINAL: Final = ("final-read",)
 

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from checkers.grounds.windows import window_kinds_in
-from checkers.verdict import CheckResult, Validity, Verdict
-from history.manifest import Manifest, RunState
-from report.kinds import without_effect
-from report.notation import counted, integer, length, one_line, shortened
+from fencepost.checkers.grounds.windows import window_kinds_in
+from fencepost.checkers.verdict import CheckResult, Validity, Verdict
+from fencepost.history.manifest import Manifest, RunState
+from fencepost.report.kinds import without_effect
+from fencepost.report.notation import counted, integer, length, one_line, shortened
 
 _FIRST_REASON_MAX: Final = 240
 

@@ -10,10 +10,10 @@ from typing import Any, Final
 
 import yaml
 
-from history.manifest import Manifest
-from history.reader import load_table
-from history.run_directory import RunDirectory
-from report.notation import moment
+from fencepost.history.manifest import Manifest
+from fencepost.history.reader import load_table
+from fencepost.history.run_directory import RunDirectory
+from fencepost.report.notation import moment
 
 _SHOWN: Final = (
     *("min.insync.replicas", "default.replication.factor", "unclean.leader.election.enable"),

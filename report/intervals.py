@@ -17,15 +17,20 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 from markupsafe import Markup
 
-from checkers.anomaly import Anomaly
-from checkers.linearizability.operations import Effect, Operation, columns_of, operations_of
-from checkers.linearizability.words import in_words
-from checkers.proof import exact_seconds
-from checkers.rows import OPEN_NS
-from checkers.znodes.operations import did, znodes_of
-from history.models import Model
-from report.notation import counted, length, moment
-from report.svg import CHARACTER, event_group, line, text
+from fencepost.checkers.anomaly import Anomaly
+from fencepost.checkers.linearizability.operations import (
+    Effect,
+    Operation,
+    columns_of,
+    operations_of,
+)
+from fencepost.checkers.linearizability.words import in_words
+from fencepost.checkers.proof import exact_seconds
+from fencepost.checkers.rows import OPEN_NS
+from fencepost.checkers.znodes.operations import did, znodes_of
+from fencepost.history.models import Model
+from fencepost.report.notation import counted, length, moment
+from fencepost.report.svg import CHARACTER, event_group, line, text
 
 OPERATIONS_MAX: Final = 40
 """The bound on operations in a picture, the earliest ones: a longer proof is not read from it."""

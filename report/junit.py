@@ -13,20 +13,20 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from checkers.anomaly import Anomaly
-from checkers.verdict import CheckResult, RunFinding, Validity, Verdict
-from history.atomic import write_atomically
-from history.manifest import Manifest
-from history.run_directory import RunDirectory
-from report.evidence import evidence_lines
-from report.found import finding_words
-from report.headline import Headline, headline_of, waived_words
-from report.kinds import kind_properties
-from report.notation import printable
-from report.operation_kinds import operation_properties
-from report.reading import RunAnswers, read_answers
-from report.service import service_properties
-from report.windows import window_properties
+from fencepost.checkers.anomaly import Anomaly
+from fencepost.checkers.verdict import CheckResult, RunFinding, Validity, Verdict
+from fencepost.history.atomic import write_atomically
+from fencepost.history.manifest import Manifest
+from fencepost.history.run_directory import RunDirectory
+from fencepost.report.evidence import evidence_lines
+from fencepost.report.found import finding_words
+from fencepost.report.headline import Headline, headline_of, waived_words
+from fencepost.report.kinds import kind_properties
+from fencepost.report.notation import printable
+from fencepost.report.operation_kinds import operation_properties
+from fencepost.report.reading import RunAnswers, read_answers
+from fencepost.report.service import service_properties
+from fencepost.report.windows import window_properties
 
 _DETAILS_MAX: Final = 4
 _SKIPPED: Final = {

@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from checkers.grounds.fault_kinds import FaultKind, kinds_in
-from checkers.verdict import Verdict
-from history.manifest import Manifest
-from report.notation import integer, one_line
+from fencepost.checkers.grounds.fault_kinds import FaultKind, kinds_in
+from fencepost.checkers.verdict import Verdict
+from fencepost.history.manifest import Manifest
+from fencepost.report.notation import integer, one_line
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

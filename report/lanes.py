@@ -13,11 +13,11 @@ from typing import Any, Final
 from bokeh.models import ColumnDataSource, FixedTicker, HoverTool, Quad, Scatter
 from bokeh.plotting import figure
 
-from report.canvas import Canvas, Drawing, LegendEntry, seconds
-from report.faults import FaultLane, FaultSpan, first_fit, lanes_of
-from report.notation import length, moment, printable, shortened
-from report.painting import fault_entry, paint, tag, tooltip
-from report.windows import WindowSpan
+from fencepost.report.canvas import Canvas, Drawing, LegendEntry, seconds
+from fencepost.report.faults import FaultLane, FaultSpan, first_fit, lanes_of
+from fencepost.report.notation import length, moment, printable, shortened
+from fencepost.report.painting import fault_entry, paint, tag, tooltip
+from fencepost.report.windows import WindowSpan
 
 _LANE_HEIGHT: Final = 34
 _AXES_HEIGHT: Final = 76

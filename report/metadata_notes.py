@@ -17,8 +17,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from checkers.sources import Source, rows_of
-from history.manifest import Manifest
+from fencepost.checkers.sources import Source, rows_of
+from fencepost.history.manifest import Manifest
 
 _IDENTITY: Final = ("type", "snapshot", "metadata_offset", "digest")
 _COLUMNS: Final = (

@@ -2,8 +2,8 @@
 
 from typing import Final
 
-from history.manifest import NemesisWork
-from report.notation import length, moment, one_line
+from fencepost.history.manifest import NemesisWork
+from fencepost.report.notation import length, moment, one_line
 
 _NS: Final = 1_000_000_000
 

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator, Mapping
 
-from checkers.grounds.operation_kinds import OperationKind, operation_kinds_in
-from checkers.grounds.topics_alive import topics_alive_in
-from checkers.verdict import Verdict
-from report.notation import integer, one_line
+from fencepost.checkers.grounds.operation_kinds import OperationKind, operation_kinds_in
+from fencepost.checkers.grounds.topics_alive import topics_alive_in
+from fencepost.checkers.verdict import Verdict
+from fencepost.report.notation import integer, one_line
 
 
 def operations_line(verdict: Verdict) -> str:

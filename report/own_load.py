@@ -8,9 +8,9 @@ such topics alone is counted instead of drawn, unless something was done to it o
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 
-from history.manifest import Manifest
-from report.frames import ShownFrame
-from report.metadata_notes import DecisionNote
+from fencepost.history.manifest import Manifest
+from fencepost.report.frames import ShownFrame
+from fencepost.report.metadata_notes import DecisionNote
 
 _INTERNAL = "__"
 

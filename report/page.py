@@ -20,26 +20,26 @@ from bokeh.resources import Resources
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from checkers.service_level import LatencyLevel
-from history.atomic import write_atomically
-from history.run_directory import RunDirectory
-from report import notation, tables
-from report.canvas import Canvas
-from report.forensics import Stories, replica_epochs, stories_at
-from report.found import proofs_by_finding
-from report.head import head_of
-from report.headline import Standing
-from report.in_force import SettingRow, in_force
-from report.kinds import kind_rows
-from report.palette import ROLES, FaultLook, Shade, fault_colours, source_colours
-from report.plots import PlotSet, plots_of
-from report.proofs import GroupOfProofs, proofs_of
-from report.reading import Attempts, Reading, read_run
-from report.samples import SampleSeries, series_of
-from report.sequence import Window, scene_of
-from report.sequence_svg import draw_scene
-from report.service import service_rows
-from report.tables import provenance_of
+from fencepost.checkers.service_level import LatencyLevel
+from fencepost.history.atomic import write_atomically
+from fencepost.history.run_directory import RunDirectory
+from fencepost.report import notation, tables
+from fencepost.report.canvas import Canvas
+from fencepost.report.forensics import Stories, replica_epochs, stories_at
+from fencepost.report.found import proofs_by_finding
+from fencepost.report.head import head_of
+from fencepost.report.headline import Standing
+from fencepost.report.in_force import SettingRow, in_force
+from fencepost.report.kinds import kind_rows
+from fencepost.report.palette import ROLES, FaultLook, Shade, fault_colours, source_colours
+from fencepost.report.plots import PlotSet, plots_of
+from fencepost.report.proofs import GroupOfProofs, proofs_of
+from fencepost.report.reading import Attempts, Reading, read_run
+from fencepost.report.samples import SampleSeries, series_of
+from fencepost.report.sequence import Window, scene_of
+from fencepost.report.sequence_svg import draw_scene
+from fencepost.report.service import service_rows
+from fencepost.report.tables import provenance_of
 
 _METRICS: Final = ("cpu_fraction", "rss_bytes")
 
@@ -140,7 +140,7 @@ def _scripts(*, plotted: bool) -> list[str]:
 def _environment() -> Environment:
     """Return the templates, compiled once a process."""
     environment = Environment(
-        loader=PackageLoader("report", package_path=""),
+        loader=PackageLoader("fencepost.report", package_path=""),
         autoescape=True,
         finalize=_inert,
         undefined=StrictUndefined,

@@ -19,10 +19,10 @@ from typing import Any, Final
 from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import TracePacket, TrackEvent
 from perfetto.trace_builder.proto_builder import StreamingTraceProtoBuilder
 
-from history.failure import HarnessError
-from history.run_directory import RunDirectory
-from report.serve.timeline.block import KINDS, Block
-from report.serve.timeline.opened import OpenRun
+from fencepost.history.failure import HarnessError
+from fencepost.history.run_directory import RunDirectory
+from fencepost.report.serve.timeline.block import KINDS, Block
+from fencepost.report.serve.timeline.opened import OpenRun
 
 _SEQUENCE: Final = 1
 _REQUEST, _RESPONSE, _OPERATION, _RECORD = range(len(KINDS))

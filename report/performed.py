@@ -12,8 +12,8 @@ from typing import Any, Final
 
 import yaml
 
-from history.failure import HarnessError
-from report.faults import FaultSpan
+from fencepost.history.failure import HarnessError
+from fencepost.report.faults import FaultSpan
 
 _MODIFIERS: Final = frozenset(("at", "as", "to", "within", "keep_directory_id"))
 

@@ -14,16 +14,16 @@ from bokeh.models import ColumnDataSource
 from bokeh.plotting import figure
 from numpy.typing import NDArray
 
-from history.operation import Outcome
-from report.canvas import Canvas, Drawing, LegendEntry, width
-from report.functions import OF_RECORDS, OF_ZNODES
-from report.lanes import AnomalyMark, draw_faults, draw_windows
-from report.latencies import Latencies
-from report.notation import printable
-from report.painting import paint, tag
-from report.samples import SampleSeries
-from report.timeline import Timeline
-from report.windows import WindowSpan
+from fencepost.history.operation import Outcome
+from fencepost.report.canvas import Canvas, Drawing, LegendEntry, width
+from fencepost.report.functions import OF_RECORDS, OF_ZNODES
+from fencepost.report.lanes import AnomalyMark, draw_faults, draw_windows
+from fencepost.report.latencies import Latencies
+from fencepost.report.notation import printable
+from fencepost.report.painting import paint, tag
+from fencepost.report.samples import SampleSeries
+from fencepost.report.timeline import Timeline
+from fencepost.report.windows import WindowSpan
 
 _MIB: Final = float(1 << 20)
 # By metric: what its samples are divided by, the unit that this makes, the title and the caption.

@@ -7,16 +7,16 @@ from urllib.parse import quote
 
 from markupsafe import Markup
 
-from checkers.anomaly import Anomaly
-from checkers.catalogue import entry_of
-from checkers.entry import CatalogueEntry
-from history.models import Model
-from report.anomalies import Record, ShownOperation, operations_at, records_of
-from report.evidence import Evidence, evidence_of
-from report.faults import FaultSpan, faults_open
-from report.intervals import OPERATIONS_MAX, picture_of
-from report.lanes import AnomalyMark
-from report.reading import Reading
+from fencepost.checkers.anomaly import Anomaly
+from fencepost.checkers.catalogue import entry_of
+from fencepost.checkers.entry import CatalogueEntry
+from fencepost.history.models import Model
+from fencepost.report.anomalies import Record, ShownOperation, operations_at, records_of
+from fencepost.report.evidence import Evidence, evidence_of
+from fencepost.report.faults import FaultSpan, faults_open
+from fencepost.report.intervals import OPERATIONS_MAX, picture_of
+from fencepost.report.lanes import AnomalyMark
+from fencepost.report.reading import Reading
 
 _STEPS_MAX: Final = 8
 """The bound on operations shown of one anomaly: a few explain a duplicate of a thousand reads."""

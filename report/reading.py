@@ -13,18 +13,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from checkers.verdict import Verdict, read_verdict
-from history.failure import HarnessError
-from history.manifest import Manifest, RunState, read_manifest
-from history.reader import load_table, table_files
-from history.run_directory import RunDirectory
-from history.schema import FAULTS, SAMPLES
-from report.anomalies import AnomalyGroup, groups_in, groups_of
-from report.faults import FaultSpan, spans_of
-from report.functions import OF_ZNODES, Functions, functions_of
-from report.tally import RunTally, TallyFold
-from report.timeline import Timeline, TimelineFold, bins_for, block_of
-from report.windows import WindowSpan, window_spans_of
+from fencepost.checkers.verdict import Verdict, read_verdict
+from fencepost.history.failure import HarnessError
+from fencepost.history.manifest import Manifest, RunState, read_manifest
+from fencepost.history.reader import load_table, table_files
+from fencepost.history.run_directory import RunDirectory
+from fencepost.history.schema import FAULTS, SAMPLES
+from fencepost.report.anomalies import AnomalyGroup, groups_in, groups_of
+from fencepost.report.faults import FaultSpan, spans_of
+from fencepost.report.functions import OF_ZNODES, Functions, functions_of
+from fencepost.report.tally import RunTally, TallyFold
+from fencepost.report.timeline import Timeline, TimelineFold, bins_for, block_of
+from fencepost.report.windows import WindowSpan, window_spans_of
 
 _BATCH_ROWS: Final = 1 << 18
 _WORDS: Final = ("f", "outcome", "error")

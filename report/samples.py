@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from report.timeline import Bins
+from fencepost.report.timeline import Bins
 
 SOURCE_COUNT_MAX: Final = 12
 """The number of lines that an eye can tell apart; the sources with the highest peaks are kept."""

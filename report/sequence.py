@@ -13,19 +13,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from checkers.runner.tables import SealedFile, source_in
-from checkers.sources import Source, source_of
-from history.cluster_schema import METADATA_LOG
-from history.manifest import Manifest
-from history.run_directory import RunDirectory
-from report.arrows import ARROWS_MAX, Arrow, arrows_of, chosen_arrows
-from report.faults import FaultSpan
-from report.frames import NO_FRAMES, FrameCounts, ShownFrame, frame_counts, frames_between
-from report.metadata_notes import DecisionNote, notes_of, topic_names
-from report.notation import counted, integer
-from report.own_load import is_of_load, topics_of, without_load
-from report.performed import PerformedStep, performed_steps
-from report.reading import Attempts, Reading
+from fencepost.checkers.runner.tables import SealedFile, source_in
+from fencepost.checkers.sources import Source, source_of
+from fencepost.history.cluster_schema import METADATA_LOG
+from fencepost.history.manifest import Manifest
+from fencepost.history.run_directory import RunDirectory
+from fencepost.report.arrows import ARROWS_MAX, Arrow, arrows_of, chosen_arrows
+from fencepost.report.faults import FaultSpan
+from fencepost.report.frames import NO_FRAMES, FrameCounts, ShownFrame, frame_counts, frames_between
+from fencepost.report.metadata_notes import DecisionNote, notes_of, topic_names
+from fencepost.report.notation import counted, integer
+from fencepost.report.own_load import is_of_load, topics_of, without_load
+from fencepost.report.performed import PerformedStep, performed_steps
+from fencepost.report.reading import Attempts, Reading
 
 RULE_KINDS: Final = frozenset(
     (

@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from report.arrows import Arrow, ArrowFate
-from report.metadata_notes import DecisionNote
-from report.performed import PerformedStep
-from report.sequence import SequenceScene
+from fencepost.report.arrows import Arrow, ArrowFate
+from fencepost.report.metadata_notes import DecisionNote
+from fencepost.report.performed import PerformedStep
+from fencepost.report.sequence import SequenceScene
 
 TIME_RIGHT: Final = 62.0
 NOTES_WIDTH: Final = 256.0

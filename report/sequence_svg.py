@@ -14,14 +14,14 @@ from typing import Final
 
 from markupsafe import Markup
 
-from report.arrows import Arrow, ArrowFate
-from report.faults import FaultLane, lanes_of
-from report.metadata_notes import DecisionNote, NoteKind
-from report.notation import length, moment, printable, shortened
-from report.palette import FaultLook
-from report.performed import PerformedStep
-from report.sequence import SequenceScene
-from report.sequence_layout import (
+from fencepost.report.arrows import Arrow, ArrowFate
+from fencepost.report.faults import FaultLane, lanes_of
+from fencepost.report.metadata_notes import DecisionNote, NoteKind
+from fencepost.report.notation import length, moment, printable, shortened
+from fencepost.report.palette import FaultLook
+from fencepost.report.performed import PerformedStep
+from fencepost.report.sequence import SequenceScene
+from fencepost.report.sequence_layout import (
     HEAD,
     NOTES_WIDTH,
     TIME_RIGHT,
@@ -31,7 +31,16 @@ from report.sequence_layout import (
     SceneRow,
     layout_of,
 )
-from report.svg import BOLD_CHARACTER, CHARACTER, cross, event_group, head, line, pill, text
+from fencepost.report.svg import (
+    BOLD_CHARACTER,
+    CHARACTER,
+    cross,
+    event_group,
+    head,
+    line,
+    pill,
+    text,
+)
 
 _LANE: Final = 9.0
 _TONES: Final = {

@@ -4,8 +4,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
-from checkers.service_level import LatencyLevel, LossLevel, ServiceLevel, SilenceOf, UseService
-from report.notation import counted, integer, length, moment, one_line
+from fencepost.checkers.service_level import (
+    LatencyLevel,
+    LossLevel,
+    ServiceLevel,
+    SilenceOf,
+    UseService,
+)
+from fencepost.report.notation import counted, integer, length, moment, one_line
 
 _NS: Final = 1e9
 _NS_A_MS: Final = 1e6

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Any, Final
 
-from report.notation import counted, integer, one_line, shortened
+from fencepost.report.notation import counted, integer, one_line, shortened
 
 VERDICTS: Final = ("valid", "invalid", "unknown", "failed")
 """The verdicts of summed runs; a run that failed has no verdict of the checks."""

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from history.atomic import write_atomically
-from report.notation import printable
-from report.sums import LeftOutCell, RunGroup, SummedRun, run_groups
+from fencepost.history.atomic import write_atomically
+from fencepost.report.notation import printable
+from fencepost.report.sums import LeftOutCell, RunGroup, SummedRun, run_groups
 
 _TAGS: Final = {"invalid": "failure", "unknown": "error", "failed": "error"}
 _APART: Final = re.compile(r"[^A-Za-z0-9_-]+")

@@ -11,9 +11,9 @@ from pathlib import Path
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from history.atomic import write_atomically
-from report import notation
-from report.sums import (
+from fencepost.history.atomic import write_atomically
+from fencepost.report import notation
+from fencepost.report.sums import (
     VERDICTS,
     LeftOutCell,
     SummedRun,
@@ -67,7 +67,7 @@ def _link(page: Path, run: SummedRun) -> str | None:
 @cache
 def _environment() -> Environment:
     environment = Environment(
-        loader=PackageLoader("report", package_path=""),
+        loader=PackageLoader("fencepost.report", package_path=""),
         autoescape=True,
         finalize=_inert,
         undefined=StrictUndefined,

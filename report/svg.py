@@ -5,7 +5,7 @@ from typing import Final
 
 from markupsafe import Markup
 
-from report.notation import printable
+from fencepost.report.notation import printable
 
 CHARACTER: Final = 6.4
 """The average width of a character of 12 px text; labels are cut by it."""

@@ -7,22 +7,22 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import quote
 
-from checkers.entry import CatalogueEntry, Kind
-from checkers.grounds.operation_kinds import operation_kinds_in
-from checkers.grounds.windows import WindowKind, strikes_in, window_kinds_in
-from checkers.verdict import CheckResult
-from history.errors import registry
-from history.manifest import Manifest
-from history.operation import Outcome
-from history.run_directory import RunDirectory
-from report.faults import FaultSpan
-from report.head import HeadFact
-from report.notation import figure, length
-from report.proofs import known_entry
-from report.reading import Reading, RunAnswers
-from report.service import fault_latency
-from report.tally import ErrorCount, Grounds
-from report.windows import WindowSpan
+from fencepost.checkers.entry import CatalogueEntry, Kind
+from fencepost.checkers.grounds.operation_kinds import operation_kinds_in
+from fencepost.checkers.grounds.windows import WindowKind, strikes_in, window_kinds_in
+from fencepost.checkers.verdict import CheckResult
+from fencepost.history.errors import registry
+from fencepost.history.manifest import Manifest
+from fencepost.history.operation import Outcome
+from fencepost.history.run_directory import RunDirectory
+from fencepost.report.faults import FaultSpan
+from fencepost.report.head import HeadFact
+from fencepost.report.notation import figure, length
+from fencepost.report.proofs import known_entry
+from fencepost.report.reading import Reading, RunAnswers
+from fencepost.report.service import fault_latency
+from fencepost.report.tally import ErrorCount, Grounds
+from fencepost.report.windows import WindowSpan
 
 _FAULTS_MAX: Final = 500
 """The bound on rows of faults; hours of them are better read from the table itself."""

@@ -12,10 +12,10 @@ import numpy as np
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from history.operation import F, Outcome
-from report.faults import FaultSpan
-from report.functions import Functions
-from report.timeline import OperationBlock
+from fencepost.history.operation import F, Outcome
+from fencepost.report.faults import FaultSpan
+from fencepost.report.functions import Functions
+from fencepost.report.timeline import OperationBlock
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

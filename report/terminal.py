@@ -12,20 +12,20 @@ from typing import Final
 
 from rich.text import Text
 
-from checkers.grounds.decided_span import known_in_sum_until_s
-from checkers.grounds.windows import window_kinds_in
-from checkers.verdict import CheckResult, Validity, Verdict
-from history.run_directory import RunDirectory
-from report.found import finding_words
-from report.headline import Standing, headline_of, not_judged, tested_line
-from report.kinds import kinds_line
-from report.nemesis_work import work_line
-from report.notation import counted, figure, integer, one_line
-from report.operation_kinds import operations_line, topics_line
-from report.proofs import known_entry
-from report.reading import RunAnswers, read_answers
-from report.service import service_lines
-from report.windows import window_line
+from fencepost.checkers.grounds.decided_span import known_in_sum_until_s
+from fencepost.checkers.grounds.windows import window_kinds_in
+from fencepost.checkers.verdict import CheckResult, Validity, Verdict
+from fencepost.history.run_directory import RunDirectory
+from fencepost.report.found import finding_words
+from fencepost.report.headline import Standing, headline_of, not_judged, tested_line
+from fencepost.report.kinds import kinds_line
+from fencepost.report.nemesis_work import work_line
+from fencepost.report.notation import counted, figure, integer, one_line
+from fencepost.report.operation_kinds import operations_line, topics_line
+from fencepost.report.proofs import known_entry
+from fencepost.report.reading import RunAnswers, read_answers
+from fencepost.report.service import service_lines
+from fencepost.report.windows import window_line
 
 _FIGURES_MAX: Final = 3
 

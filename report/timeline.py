@@ -14,10 +14,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from history.failure import HarnessError
-from history.operation import F, Outcome
-from report.functions import Functions
-from report.latencies import Latencies, LatencyFold
+from fencepost.history.failure import HarnessError
+from fencepost.history.operation import F, Outcome
+from fencepost.report.functions import Functions
+from fencepost.report.latencies import Latencies, LatencyFold
 
 BIN_COUNT_MAX: Final = 2000
 """The bound on bins: more points than pixels tell an eye nothing and weigh on the page."""

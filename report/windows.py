@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from checkers.grounds.windows import WindowKind, window_kinds_in
-from checkers.verdict import Verdict
-from report.notation import integer, one_line
+from fencepost.checkers.grounds.windows import WindowKind, window_kinds_in
+from fencepost.checkers.verdict import Verdict
+from fencepost.report.notation import integer, one_line
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,10 +11,10 @@ from datetime import UTC, datetime
 import pytest
 from hypothesis import settings
 
-from clusters.hosts.docker.daemon import connected
-from clusters.provision.java import find_java
-from harness.run.lock import WAIT_VARIABLE
-from history.failure import HarnessError
+from fencepost.clusters.hosts.docker.daemon import connected
+from fencepost.clusters.provision.java import find_java
+from fencepost.harness.run.lock import WAIT_VARIABLE
+from fencepost.history.failure import HarnessError
 
 # How long an example takes says more of the machine than of the code. Hypothesis would draw the
 # same examples at every run of a CI; ours are as old as the day. Tests that want more or fewer

@@ -2,8 +2,8 @@
 
 from typing import Final
 
-from clusters.hosts.process import harness_mark
-from history.manifest import Manifest, Promises, RunState
+from fencepost.clusters.hosts.process import harness_mark
+from fencepost.history.manifest import Manifest, Promises, RunState
 
 MANIFEST: Final = Manifest(
     run_id="s/1",

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from history.reader import load_table, table_files
-from history.run_directory import RunDirectory
-from history.seal import seal
+from fencepost.history.reader import load_table, table_files
+from fencepost.history.run_directory import RunDirectory
+from fencepost.history.seal import seal
 
 
 def sealed_table(run: RunDirectory, name: str) -> pa.Table:

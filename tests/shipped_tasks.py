@@ -12,7 +12,7 @@ from typing import Any
 
 from pyspark import cloudpickle
 
-from checkers.runner.tasks import InProcessTasks, Parcel
+from fencepost.checkers.runner.tasks import InProcessTasks, Parcel
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,9 +4,9 @@ import time
 from collections.abc import Callable
 from typing import Protocol
 
-from clusters.port import NodeName
-from clusters.processes.cluster import ProcessCluster
-from history.failure import HarnessError
+from fencepost.clusters.port import NodeName
+from fencepost.clusters.processes.cluster import ProcessCluster
+from fencepost.history.failure import HarnessError
 
 
 def until(claim: Callable[[], bool], *, timeout_s: float = 60.0, every_s: float = 0.005) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
-from history.cluster_schema import WINDOWS
+from fencepost.history.cluster_schema import WINDOWS
 
 _NS = 1_000_000_000
 

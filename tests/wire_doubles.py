@@ -16,17 +16,17 @@ from kio.schema.errors import ErrorCode
 from kio.serial import entity_writer
 from kio.static.primitive import i32, i32Timedelta, i64
 
-from clusters.port import NodeName
-from clusters.protocol.framing import request_frame
-from nemesis.wire.decoding.reference import meant
-from nemesis.wire.effects import Effect, Send, Side
-from nemesis.wire.frame import TopicNames
-from nemesis.wire.pipe import HeldFrame
-from nemesis.wire.rulebook import Rulebook
-from nemesis.wire.rules import Link, Rule
-from nemesis.wire.sessions import Common, Session
-from nemesis.wire.streams import proxied
-from nemesis.wire.tape import Tape
+from fencepost.clusters.port import NodeName
+from fencepost.clusters.protocol.framing import request_frame
+from fencepost.nemesis.wire.decoding.reference import meant
+from fencepost.nemesis.wire.effects import Effect, Send, Side
+from fencepost.nemesis.wire.frame import TopicNames
+from fencepost.nemesis.wire.pipe import HeldFrame
+from fencepost.nemesis.wire.rulebook import Rulebook
+from fencepost.nemesis.wire.rules import Link, Rule
+from fencepost.nemesis.wire.sessions import Common, Session
+from fencepost.nemesis.wire.streams import proxied
+from fencepost.nemesis.wire.tape import Tape
 
 BROKER, CONTROLLER = NodeName("broker-1"), NodeName("controller-1")
 LINK = Link(source=BROKER, target=CONTROLLER, address="127.77.1.1", port=1)

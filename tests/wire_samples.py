@@ -2,13 +2,13 @@
 
 from dataclasses import replace
 
-from clusters.node_port.storage import Batch, MetadataBatch, Snapshot
-from clusters.protocol.record_batches import BatchHeader as Header
-from clusters.protocol.record_batches import encoded_batch_header
-from clusters.protocol.record_encoding import encoded_record
-from clusters.reference.nodes.image import MetadataImage
-from clusters.reference.nodes.messages import control, data, quorum
-from clusters.reference.nodes.records import (
+from fencepost.clusters.node_port.storage import Batch, MetadataBatch, Snapshot
+from fencepost.clusters.protocol.record_batches import BatchHeader as Header
+from fencepost.clusters.protocol.record_batches import encoded_batch_header
+from fencepost.clusters.protocol.record_encoding import encoded_record
+from fencepost.clusters.reference.nodes.image import MetadataImage
+from fencepost.clusters.reference.nodes.messages import control, data, quorum
+from fencepost.clusters.reference.nodes.records import (
     BrokerRegistrationChangeRecord,
     ConfigRecord,
     FeatureLevelRecord,

@@ -4,18 +4,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from history.run_directory import RunDirectory
-from workloads.client_library import ClientLibrary
-from workloads.clients.config import (
+from fencepost.history.run_directory import RunDirectory
+from fencepost.workloads.client_library import ClientLibrary
+from fencepost.workloads.clients.config import (
     ClientConfig,
     ConsumerConfig,
     FinalReaderConfig,
     ProducerConfig,
 )
-from workloads.librdkafka import consumer_settings, final_reader_settings, producer_settings
-from workloads.produce_poll_spec import ProducePollSpec
-from workloads.reading import FINAL_READERS_MAX
-from workloads.transactional_settings import java_idempotent_settings
+from fencepost.workloads.librdkafka import (
+    consumer_settings,
+    final_reader_settings,
+    producer_settings,
+)
+from fencepost.workloads.produce_poll_spec import ProducePollSpec
+from fencepost.workloads.reading import FINAL_READERS_MAX
+from fencepost.workloads.transactional_settings import java_idempotent_settings
 
 _BATCH_BYTES_MAX: Final = 8 << 20
 _IN_FLIGHT_BYTES_MAX: Final = 64 << 20

@@ -12,15 +12,14 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-import workloads
-from clusters.hosts.warden import Warden
-from clusters.port import NodeState
-from history.beat import BEATS_VARIABLE
-from history.counts import ClientCounts, Counts, live_counts
-from history.failure import HarnessError
-from history.program import command
-from history.run_directory import RunDirectory
-from workloads.clients.config import (
+from fencepost.clusters.hosts.warden import Warden
+from fencepost.clusters.port import NodeState
+from fencepost.history.beat import BEATS_VARIABLE
+from fencepost.history.counts import ClientCounts, Counts, live_counts
+from fencepost.history.failure import HarnessError
+from fencepost.history.program import IMPORT_ROOT, command
+from fencepost.history.run_directory import RunDirectory
+from fencepost.workloads.clients.config import (
     ConsumerConfig,
     FinalReaderConfig,
     ProducerConfig,
@@ -271,7 +270,7 @@ def _earlier_of(config: Any) -> int:
 
 def _environment() -> dict[str, str]:
     """Return the harness's own environment, with the packages on the path from any directory."""
-    root = str(Path(workloads.__file__).resolve().parents[1])
+    root = str(IMPORT_ROOT)
     paths = [root, *filter(None, [os.environ.get("PYTHONPATH")])]
     # numpy does no linear algebra here: no threads for it.
     return {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "OPENBLAS_NUM_THREADS": "1"}

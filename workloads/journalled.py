@@ -10,16 +10,16 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from clusters.hosts.warden import Warden
-from clusters.kafka_port import BrokerCluster, Role, role_of
-from clusters.port import NodeName
-from clusters.protocol.talking import Address
-from history.counts import ClientCounts, Counts, counts_of
-from history.failure import HarnessError
-from history.journal import journal_path
-from history.manifest import Promises
-from history.run_directory import RunDirectory
-from workloads.client_processes import ClientProcesses
+from fencepost.clusters.hosts.warden import Warden
+from fencepost.clusters.kafka_port import BrokerCluster, Role, role_of
+from fencepost.clusters.port import NodeName
+from fencepost.clusters.protocol.talking import Address
+from fencepost.history.counts import ClientCounts, Counts, counts_of
+from fencepost.history.failure import HarnessError
+from fencepost.history.journal import journal_path
+from fencepost.history.manifest import Promises
+from fencepost.history.run_directory import RunDirectory
+from fencepost.workloads.client_processes import ClientProcesses
 
 _UP_S_MAX: Final = 30.0
 _LOOK_S: Final = 0.02

@@ -9,18 +9,18 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from clusters.hosts.warden import Warden
-from clusters.kafka_port import BrokersSpec
-from clusters.port import ClusterSpec
-from clusters.system import Prepared
-from clusters.topic_spec import TopicSpec
-from history.clock import Clock
-from history.manifest import Promises
-from history.models import Model
-from history.run_directory import RunDirectory
+from fencepost.clusters.hosts.warden import Warden
+from fencepost.clusters.kafka_port import BrokersSpec
+from fencepost.clusters.port import ClusterSpec
+from fencepost.clusters.system import Prepared
+from fencepost.clusters.topic_spec import TopicSpec
+from fencepost.history.clock import Clock
+from fencepost.history.manifest import Promises
+from fencepost.history.models import Model
+from fencepost.history.run_directory import RunDirectory
 
 if TYPE_CHECKING:
-    from workloads.port import Workload  # with numpy
+    from fencepost.workloads.port import Workload  # with numpy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

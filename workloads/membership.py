@@ -7,11 +7,11 @@ checks of records judge.
 
 from typing import Final
 
-from clusters.topic_spec import keys_of
-from workloads.clients.membership_config import MembershipConfig, write_membership_config
-from workloads.journalled import JournalledWorkload, clients_way
-from workloads.kind import Setup
-from workloads.membership_spec import MembershipSpec
+from fencepost.clusters.topic_spec import keys_of
+from fencepost.workloads.clients.membership_config import MembershipConfig, write_membership_config
+from fencepost.workloads.journalled import JournalledWorkload, clients_way
+from fencepost.workloads.kind import Setup
+from fencepost.workloads.membership_spec import MembershipSpec
 
 _CLIENT: Final = "membership-0"
 

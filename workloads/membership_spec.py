@@ -6,10 +6,10 @@ from typing import Annotated, Final
 
 from pydantic import Field
 
-from clusters.kafka_port import BrokersSpec
-from clusters.topic_spec import TopicSpec
-from history.failure import Mistakes
-from workloads.kind import WorkloadKind
+from fencepost.clusters.kafka_port import BrokersSpec
+from fencepost.clusters.topic_spec import TopicSpec
+from fencepost.history.failure import Mistakes
+from fencepost.workloads.kind import WorkloadKind
 
 _MOVES_SURE: Final = 5
 """Moves of which one has surely begun."""
@@ -91,7 +91,7 @@ def _operations(spec: MembershipSpec) -> dict[str, float | None]:
 KIND: Final = WorkloadKind(
     word="membership",
     spec=MembershipSpec,
-    module="workloads.membership",
+    module="fencepost.workloads.membership",
     since="3.1",
     beside=True,
     first_process=200_000,

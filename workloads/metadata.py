@@ -6,10 +6,10 @@ deeds are in its journals, never in here; there is nothing to read back in the e
 
 from typing import Final
 
-from workloads.clients.metadata_config import MetadataConfig, write_metadata_config
-from workloads.journalled import JournalledWorkload, clients_way
-from workloads.kind import Setup
-from workloads.metadata_spec import MetadataSpec
+from fencepost.workloads.clients.metadata_config import MetadataConfig, write_metadata_config
+from fencepost.workloads.journalled import JournalledWorkload, clients_way
+from fencepost.workloads.kind import Setup
+from fencepost.workloads.metadata_spec import MetadataSpec
 
 _CLIENT: Final = "metadata-0"
 

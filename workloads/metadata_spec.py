@@ -6,8 +6,8 @@ from typing import Annotated, Final
 
 from pydantic import Field
 
-from history.manifest import Promises
-from workloads.kind import WorkloadKind
+from fencepost.history.manifest import Promises
+from fencepost.workloads.kind import WorkloadKind
 
 _SETTLED_READS_S: Final = 5.0
 """The time for reads of metadata that are held to their age."""
@@ -129,8 +129,8 @@ def _settling_s(spec: MetadataSpec) -> float:
 KIND: Final = WorkloadKind(
     word="metadata",
     spec=MetadataSpec,
-    module="workloads.metadata",
-    simulated="workloads.simulated.metadata",
+    module="fencepost.workloads.metadata",
+    simulated="fencepost.workloads.simulated.metadata",
     since="3.1",
     beside=True,
     first_process=100_000,

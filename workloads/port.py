@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Protocol, runtime_checkable
 
-from history.counts import Counts
-from history.manifest import Promises
-from workloads.client_processes import ClientProcesses
+from fencepost.history.counts import Counts
+from fencepost.history.manifest import Promises
+from fencepost.workloads.client_processes import ClientProcesses
 
 
 @runtime_checkable

@@ -9,21 +9,21 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from clusters.hosts.warden import Warden
-from clusters.kafka.prepared import PreparedKafka
-from clusters.topic_spec import TopicSpec, keys_of
-from history.clock import Clock
-from history.counts import Counts
-from history.manifest import Promises
-from history.run_directory import RunDirectory
-from workloads.client_library import ClientLibrary
-from workloads.client_plan import ClientPlan
-from workloads.client_processes import ClientProcesses
-from workloads.clients.java_gateway import JavaProgram
-from workloads.clients.java_producer import JavaProducerConfig
-from workloads.clients.transactional_config import write_as
-from workloads.kind import Setup
-from workloads.produce_poll_spec import ProducePollSpec
+from fencepost.clusters.hosts.warden import Warden
+from fencepost.clusters.kafka.prepared import PreparedKafka
+from fencepost.clusters.topic_spec import TopicSpec, keys_of
+from fencepost.history.clock import Clock
+from fencepost.history.counts import Counts
+from fencepost.history.manifest import Promises
+from fencepost.history.run_directory import RunDirectory
+from fencepost.workloads.client_library import ClientLibrary
+from fencepost.workloads.client_plan import ClientPlan
+from fencepost.workloads.client_processes import ClientProcesses
+from fencepost.workloads.clients.java_gateway import JavaProgram
+from fencepost.workloads.clients.java_producer import JavaProducerConfig
+from fencepost.workloads.clients.transactional_config import write_as
+from fencepost.workloads.kind import Setup
+from fencepost.workloads.produce_poll_spec import ProducePollSpec
 
 _READER_SLACK_S: Final = 2.0
 """The time for a final reader to end, after it gave up."""

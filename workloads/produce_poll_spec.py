@@ -7,12 +7,12 @@ from typing import Annotated, Final, Literal, cast
 
 from pydantic import BeforeValidator, Field
 
-from history.manifest import Consumed, Promises
-from workloads.client_library import ClientLibrary
-from workloads.kind import WorkloadKind
-from workloads.librdkafka import refused_setting
-from workloads.reading import FINAL_READERS_MAX, POLL_RECORDS_MAX, readers_of
-from workloads.values import VALUE_BYTES_MIN
+from fencepost.history.manifest import Consumed, Promises
+from fencepost.workloads.client_library import ClientLibrary
+from fencepost.workloads.kind import WorkloadKind
+from fencepost.workloads.librdkafka import refused_setting
+from fencepost.workloads.reading import FINAL_READERS_MAX, POLL_RECORDS_MAX, readers_of
+from fencepost.workloads.values import VALUE_BYTES_MIN
 
 
 class Consume(StrEnum):
@@ -124,6 +124,6 @@ class ProducePollSpec:
 KIND: Final = WorkloadKind(
     word="produce-poll",
     spec=ProducePollSpec,
-    module="workloads.produce_poll",
-    simulated="workloads.simulated.produce_poll",
+    module="fencepost.workloads.produce_poll",
+    simulated="fencepost.workloads.simulated.produce_poll",
 )

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from history.manifest import Readers
+from fencepost.history.manifest import Readers
 
 FINAL_READERS_MAX: Final = 2
 """The number of final readers: one a core of a small machine; a reader takes in about 150 000

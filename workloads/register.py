@@ -11,18 +11,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from clusters.hosts.warden import Warden
-from history.clock import Clock
-from history.counts import Counts, counts_of
-from history.journal import journal_path
-from history.manifest import Promises
-from history.run_directory import RunDirectory
-from workloads.client_processes import ClientProcesses
-from workloads.clients.register_config import RegisterConfig, write_register_config
-from workloads.generators.znodes import znode_keys
-from workloads.journalled import JournalTally
-from workloads.kind import Setup
-from workloads.register_spec import RegisterSpec
+from fencepost.clusters.hosts.warden import Warden
+from fencepost.history.clock import Clock
+from fencepost.history.counts import Counts, counts_of
+from fencepost.history.journal import journal_path
+from fencepost.history.manifest import Promises
+from fencepost.history.run_directory import RunDirectory
+from fencepost.workloads.client_processes import ClientProcesses
+from fencepost.workloads.clients.register_config import RegisterConfig, write_register_config
+from fencepost.workloads.generators.znodes import znode_keys
+from fencepost.workloads.journalled import JournalTally
+from fencepost.workloads.kind import Setup
+from fencepost.workloads.register_spec import RegisterSpec
 
 _PROGRAM: Final = "register_client"
 _TABLE: Final = "znode_operations"

@@ -5,10 +5,10 @@ from typing import Annotated, Final
 
 from pydantic import Field
 
-from clusters.zookeeper.system import ZooKeeperSpec
-from history.manifest import Promises
-from history.models import Model
-from workloads.kind import WorkloadKind
+from fencepost.clusters.zookeeper.system import ZooKeeperSpec
+from fencepost.history.manifest import Promises
+from fencepost.history.models import Model
+from fencepost.workloads.kind import WorkloadKind
 
 Weight = Annotated[int, Field(ge=0, le=1000)]
 
@@ -79,7 +79,7 @@ def _operations(spec: RegisterSpec) -> dict[str, float | None]:
 KIND: Final = WorkloadKind(
     word="register",
     spec=RegisterSpec,
-    module="workloads.register",
+    module="fencepost.workloads.register",
     for_clusters=ZooKeeperSpec,
     first_process=400_000,
     operations=_operations,

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from importlib import import_module
 from typing import Any, Final
 
-import workloads
-from workloads.kind import WorkloadKind
+from fencepost import workloads
+from fencepost.workloads.kind import WorkloadKind
 
 
 def _found() -> Iterator[WorkloadKind]:

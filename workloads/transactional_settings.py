@@ -9,7 +9,7 @@ those that the recording rests on.
 from collections.abc import Mapping
 from typing import Final
 
-from workloads.librdkafka import FAST_FAILOVER
+from fencepost.workloads.librdkafka import FAST_FAILOVER
 
 _FIELDS: Final = {
     "transaction.timeout.ms": "transaction_timeout_ms",

@@ -11,34 +11,34 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from clusters.hosts.warden import Warden
-from clusters.kafka.prepared import PreparedKafka
-from clusters.kafka.releases import fetch_release
-from clusters.topic_spec import TopicSpec, keys_of
-from history.clock import Clock
-from history.counts import Counts
-from history.manifest import Promises
-from history.run_directory import RunDirectory
-from workloads.client_library import ClientLibrary
-from workloads.client_processes import ClientProcesses, listed
-from workloads.clients.config import ClientConfig, ConsumerConfig, FinalReaderConfig
-from workloads.clients.java_consumer import JavaConsumerConfig
-from workloads.clients.java_gateway import JavaProgram
-from workloads.clients.transactional_config import (
+from fencepost.clusters.hosts.warden import Warden
+from fencepost.clusters.kafka.prepared import PreparedKafka
+from fencepost.clusters.kafka.releases import fetch_release
+from fencepost.clusters.topic_spec import TopicSpec, keys_of
+from fencepost.history.clock import Clock
+from fencepost.history.counts import Counts
+from fencepost.history.manifest import Promises
+from fencepost.history.run_directory import RunDirectory
+from fencepost.workloads.client_library import ClientLibrary
+from fencepost.workloads.client_processes import ClientProcesses, listed
+from fencepost.workloads.clients.config import ClientConfig, ConsumerConfig, FinalReaderConfig
+from fencepost.workloads.clients.java_consumer import JavaConsumerConfig
+from fencepost.workloads.clients.java_gateway import JavaProgram
+from fencepost.workloads.clients.transactional_config import (
     IntakeConfig,
     OffsetsConfig,
     TransactorConfig,
     write_as,
 )
-from workloads.kind import Setup
-from workloads.librdkafka import FAST_FAILOVER, consumer_settings, final_reader_settings
-from workloads.reading import FINAL_READERS_MAX
-from workloads.transactional_settings import (
+from fencepost.workloads.kind import Setup
+from fencepost.workloads.librdkafka import FAST_FAILOVER, consumer_settings, final_reader_settings
+from fencepost.workloads.reading import FINAL_READERS_MAX
+from fencepost.workloads.transactional_settings import (
     java_consumer_settings,
     java_producer_settings,
     librdkafka_transaction_settings,
 )
-from workloads.transactions_spec import TransactionsSpec
+from fencepost.workloads.transactions_spec import TransactionsSpec
 
 _READ_S: Final = 20.0
 """The part of the time for final reads that is left to them after the wait for stable offsets."""

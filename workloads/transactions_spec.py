@@ -7,14 +7,14 @@ from typing import Annotated, Final
 
 from pydantic import Field
 
-from history.manifest import Promises, Readers
-from history.operation import FETCH_OFFSETS, SEND_OFFSETS
-from workloads.client_library import ClientLibrary
-from workloads.generators.intents import Intent
-from workloads.kind import WorkloadKind
-from workloads.reading import FINAL_READERS_MAX, POLL_RECORDS_MAX, readers_of
-from workloads.transactional_settings import refused_transactional_setting
-from workloads.values import VALUE_BYTES_MIN
+from fencepost.history.manifest import Promises, Readers
+from fencepost.history.operation import FETCH_OFFSETS, SEND_OFFSETS
+from fencepost.workloads.client_library import ClientLibrary
+from fencepost.workloads.generators.intents import Intent
+from fencepost.workloads.kind import WorkloadKind
+from fencepost.workloads.reading import FINAL_READERS_MAX, POLL_RECORDS_MAX, readers_of
+from fencepost.workloads.transactional_settings import refused_transactional_setting
+from fencepost.workloads.values import VALUE_BYTES_MIN
 
 _TRANSACTIONS_SURE: Final = 20
 """Transactions, on the average, of an intent of which one has surely been drawn."""
@@ -184,7 +184,7 @@ def _due_s(spec: TransactionsSpec, share: float) -> float | None:
 KIND: Final = WorkloadKind(
     word="transactions",
     spec=TransactionsSpec,
-    module="workloads.transactions",
+    module="fencepost.workloads.transactions",
     tables=_tables,
     operations=_operations,
 )

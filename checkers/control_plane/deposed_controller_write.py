@@ -21,14 +21,14 @@ Source: KAFKA-6082; `KafkaZkClient.retryRequestsUntilConnected` with `controller
 from collections.abc import Iterator
 from typing import Final
 
-from checkers.entry import CatalogueEntry, Nearness
-from checkers.facts import Judged, Tables
-from checkers.metadata.partition_states import PartitionHistory, PartitionVersion
-from checkers.metadata.view import MetadataView, by_partition
-from checkers.metadata.znode_sessions import Office, ZnodeSessions, znode_sessions
-from checkers.proof import Proof
-from checkers.sources import streamed
-from checkers.table_check import TableCheck
+from fencepost.checkers.entry import CatalogueEntry, Nearness
+from fencepost.checkers.facts import Judged, Tables
+from fencepost.checkers.metadata.partition_states import PartitionHistory, PartitionVersion
+from fencepost.checkers.metadata.view import MetadataView, by_partition
+from fencepost.checkers.metadata.znode_sessions import Office, ZnodeSessions, znode_sessions
+from fencepost.checkers.proof import Proof
+from fencepost.checkers.sources import streamed
+from fencepost.checkers.table_check import TableCheck
 
 ENTRY: Final = CatalogueEntry.of(
     __doc__,

@@ -38,10 +38,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from checkers.entry import CatalogueEntry, Nearness
-from checkers.facts import Judged, Tables
-from checkers.metadata.broker_states import BrokerHistory, BrokerVersion
-from checkers.metadata.isr_changes import (
+from fencepost.checkers.entry import CatalogueEntry, Nearness
+from fencepost.checkers.facts import Judged, Tables
+from fencepost.checkers.metadata.broker_states import BrokerHistory, BrokerVersion
+from fencepost.checkers.metadata.isr_changes import (
     ISR_CHANGE,
     NO_REQUESTS,
     IsrDecisions,
@@ -50,15 +50,19 @@ from checkers.metadata.isr_changes import (
     made,
     requests_by_partition,
 )
-from checkers.metadata.metadata_heartbeats import heartbeats_of
-from checkers.metadata.partition_states import NO_LEADER, PartitionHistory, PartitionVersion
-from checkers.metadata.rpcs import Rpc
-from checkers.metadata.view import MetadataView, by_partition
-from checkers.proof import Proof
-from checkers.slices import Split
-from checkers.sources import streamed
-from checkers.standstills import Standstills
-from checkers.table_check import TableCheck
+from fencepost.checkers.metadata.metadata_heartbeats import heartbeats_of
+from fencepost.checkers.metadata.partition_states import (
+    NO_LEADER,
+    PartitionHistory,
+    PartitionVersion,
+)
+from fencepost.checkers.metadata.rpcs import Rpc
+from fencepost.checkers.metadata.view import MetadataView, by_partition
+from fencepost.checkers.proof import Proof
+from fencepost.checkers.slices import Split
+from fencepost.checkers.sources import streamed
+from fencepost.checkers.standstills import Standstills
+from fencepost.checkers.table_check import TableCheck
 
 ENTRY: Final = CatalogueEntry.of(
     __doc__,

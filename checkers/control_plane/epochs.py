@@ -24,16 +24,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from checkers.entry import CatalogueEntry, Nearness
-from checkers.facts import Facts, Judged, Tables
-from checkers.metadata.broker_states import BrokerHistory
-from checkers.metadata.partition_states import PartitionHistory
-from checkers.metadata.rpcs import Rpc, rpcs
-from checkers.metadata.view import METADATA, MetadataView, counted, spelled
-from checkers.proof import Proof
-from checkers.slices import Split
-from checkers.sources import Source, streamed
-from checkers.table_check import SlicedKernel, TableCheck
+from fencepost.checkers.entry import CatalogueEntry, Nearness
+from fencepost.checkers.facts import Facts, Judged, Tables
+from fencepost.checkers.metadata.broker_states import BrokerHistory
+from fencepost.checkers.metadata.partition_states import PartitionHistory
+from fencepost.checkers.metadata.rpcs import Rpc, rpcs
+from fencepost.checkers.metadata.view import METADATA, MetadataView, counted, spelled
+from fencepost.checkers.proof import Proof
+from fencepost.checkers.slices import Split
+from fencepost.checkers.sources import Source, streamed
+from fencepost.checkers.table_check import SlicedKernel, TableCheck
 
 ENTRY: Final = CatalogueEntry.of(
     __doc__,

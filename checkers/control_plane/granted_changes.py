@@ -12,13 +12,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from checkers.facts import Facts
-from checkers.metadata.isr_changes import IsrRequests
-from checkers.metadata.partition_states import PartitionHistory, spans_in_force
-from checkers.metadata.rpcs import Rpc
-from checkers.metadata.view import MetadataView
-from checkers.proof import Proof
-from checkers.rows import OPEN_NS
+from fencepost.checkers.facts import Facts
+from fencepost.checkers.metadata.isr_changes import IsrRequests
+from fencepost.checkers.metadata.partition_states import PartitionHistory, spans_in_force
+from fencepost.checkers.metadata.rpcs import Rpc
+from fencepost.checkers.metadata.view import MetadataView
+from fencepost.checkers.proof import Proof
+from fencepost.checkers.rows import OPEN_NS
 
 
 def granted_changes(

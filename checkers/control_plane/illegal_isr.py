@@ -3,13 +3,17 @@
 from collections.abc import Iterator
 from typing import Any, Final
 
-from checkers.entry import CatalogueEntry, Nearness
-from checkers.facts import Judged, Tables
-from checkers.metadata.partition_states import NO_LEADER, PartitionHistory, PartitionVersion
-from checkers.metadata.view import MetadataView, by_partition
-from checkers.proof import Proof
-from checkers.slices import Split
-from checkers.table_check import TableCheck
+from fencepost.checkers.entry import CatalogueEntry, Nearness
+from fencepost.checkers.facts import Judged, Tables
+from fencepost.checkers.metadata.partition_states import (
+    NO_LEADER,
+    PartitionHistory,
+    PartitionVersion,
+)
+from fencepost.checkers.metadata.view import MetadataView, by_partition
+from fencepost.checkers.proof import Proof
+from fencepost.checkers.slices import Split
+from fencepost.checkers.table_check import TableCheck
 
 EMPTY_ENTRY: Final = CatalogueEntry.of(
     """C9a empty-isr: A partition has no ISR.

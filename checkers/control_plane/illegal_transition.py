@@ -53,7 +53,7 @@ from typing import Final
 import numpy as np
 import pyarrow.compute as pc
 
-from checkers.control_plane.partition_rules import (
+from fencepost.checkers.control_plane.partition_rules import (
     CHANGE,
     Breach,
     Rule,
@@ -63,14 +63,14 @@ from checkers.control_plane.partition_rules import (
     new_partition,
     partition_exists,
 )
-from checkers.entry import CatalogueEntry, Nearness
-from checkers.facts import Judged, Tables
-from checkers.metadata.log_of_record import LogOfRecord
-from checkers.metadata.records import MetadataRecord
-from checkers.metadata.state import BrokerRegistration, MetadataState
-from checkers.metadata.view import METADATA, MetadataView, spelled
-from checkers.proof import Proof
-from checkers.table_check import TableCheck
+from fencepost.checkers.entry import CatalogueEntry, Nearness
+from fencepost.checkers.facts import Judged, Tables
+from fencepost.checkers.metadata.log_of_record import LogOfRecord
+from fencepost.checkers.metadata.records import MetadataRecord
+from fencepost.checkers.metadata.state import BrokerRegistration, MetadataState
+from fencepost.checkers.metadata.view import METADATA, MetadataView, spelled
+from fencepost.checkers.proof import Proof
+from fencepost.checkers.table_check import TableCheck
 
 ENTRY: Final = CatalogueEntry.of(
     __doc__,

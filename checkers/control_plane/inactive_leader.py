@@ -39,24 +39,28 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from checkers.entry import CatalogueEntry, Nearness
-from checkers.facts import Facts, Judged, Tables
-from checkers.metadata.log_of_record import LogOfRecord
-from checkers.metadata.metadata_heartbeats import (
+from fencepost.checkers.entry import CatalogueEntry, Nearness
+from fencepost.checkers.facts import Facts, Judged, Tables
+from fencepost.checkers.metadata.log_of_record import LogOfRecord
+from fencepost.checkers.metadata.metadata_heartbeats import (
     CONTROLLER_SIDE,
     LEGACY,
     METADATA_HEARTBEAT,
     heartbeats_of,
     timeouts_ms,
 )
-from checkers.metadata.partition_states import NO_LEADER, PartitionHistory, PartitionVersion
-from checkers.metadata.rpcs import Rpc, taken
-from checkers.metadata.sessions import Term, term_at
-from checkers.metadata.view import MetadataView, by_partition
-from checkers.proof import Proof
-from checkers.rows import OPEN_NS
-from checkers.sources import streamed
-from checkers.table_check import TableCheck
+from fencepost.checkers.metadata.partition_states import (
+    NO_LEADER,
+    PartitionHistory,
+    PartitionVersion,
+)
+from fencepost.checkers.metadata.rpcs import Rpc, taken
+from fencepost.checkers.metadata.sessions import Term, term_at
+from fencepost.checkers.metadata.view import MetadataView, by_partition
+from fencepost.checkers.proof import Proof
+from fencepost.checkers.rows import OPEN_NS
+from fencepost.checkers.sources import streamed
+from fencepost.checkers.table_check import TableCheck
 
 ENTRY: Final = CatalogueEntry.of(
     __doc__,

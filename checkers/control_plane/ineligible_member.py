@@ -35,16 +35,21 @@ from typing import Final, NamedTuple
 
 import pyarrow as pa
 
-from checkers.entry import CatalogueEntry, Nearness
-from checkers.facts import Facts, Judged, Tables
-from checkers.metadata.absences import Calm, calm
-from checkers.metadata.broker_states import BrokerHistory, BrokerVersion
-from checkers.metadata.partition_states import NO_LEADER, Cause, PartitionHistory, PartitionVersion
-from checkers.metadata.view import MetadataView, by_partition
-from checkers.proof import Proof
-from checkers.slices import Split
-from checkers.spans import Span, common
-from checkers.table_check import TableCheck
+from fencepost.checkers.entry import CatalogueEntry, Nearness
+from fencepost.checkers.facts import Facts, Judged, Tables
+from fencepost.checkers.metadata.absences import Calm, calm
+from fencepost.checkers.metadata.broker_states import BrokerHistory, BrokerVersion
+from fencepost.checkers.metadata.partition_states import (
+    NO_LEADER,
+    Cause,
+    PartitionHistory,
+    PartitionVersion,
+)
+from fencepost.checkers.metadata.view import MetadataView, by_partition
+from fencepost.checkers.proof import Proof
+from fencepost.checkers.slices import Split
+from fencepost.checkers.spans import Span, common
+from fencepost.checkers.table_check import TableCheck
 
 ENTRY: Final = CatalogueEntry.of(
     __doc__,

@@ -26,12 +26,12 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from checkers.metadata.metadata_heartbeats import heartbeats_of
-from checkers.metadata.partition_states import PartitionHistory, PartitionVersion
-from checkers.metadata.sessions import term_at
-from checkers.metadata.view import MetadataView
-from checkers.rows import OPEN_NS
-from checkers.sources import Source
+from fencepost.checkers.metadata.metadata_heartbeats import heartbeats_of
+from fencepost.checkers.metadata.partition_states import PartitionHistory, PartitionVersion
+from fencepost.checkers.metadata.sessions import term_at
+from fencepost.checkers.metadata.view import MetadataView
+from fencepost.checkers.rows import OPEN_NS
+from fencepost.checkers.sources import Source
 
 _TELLING: Final = ("UpdateMetadata", "LeaderAndIsr")
 _SHUTDOWN: Final = "ControlledShutdown"

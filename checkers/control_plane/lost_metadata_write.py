@@ -24,13 +24,13 @@ Source: KIP-631, the controller; KIP-595: a committed record stays
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from checkers.entry import CatalogueEntry, Nearness
-from checkers.facts import Judged, Tables
-from checkers.metadata.records import MetadataRecord
-from checkers.metadata.view import MetadataView, counted, doubtful
-from checkers.proof import Proof
-from checkers.table_check import TableCheck
-from history.counter import counter_value
+from fencepost.checkers.entry import CatalogueEntry, Nearness
+from fencepost.checkers.facts import Judged, Tables
+from fencepost.checkers.metadata.records import MetadataRecord
+from fencepost.checkers.metadata.view import MetadataView, counted, doubtful
+from fencepost.checkers.proof import Proof
+from fencepost.checkers.table_check import TableCheck
+from fencepost.history.counter import counter_value
 
 ENTRY: Final = CatalogueEntry.of(
     __doc__,

@@ -35,15 +35,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from checkers.entry import CatalogueEntry, Nearness
-from checkers.facts import Facts, Judged, Tables
-from checkers.membership import distinct
-from checkers.metadata.log_of_record import BatchTimes, LogOfRecord
-from checkers.metadata.rpcs import rpcs
-from checkers.metadata.view import METADATA, MetadataView, spelled
-from checkers.proof import Proof
-from checkers.sources import Source, rows_of, streamed
-from checkers.table_check import TableCheck
+from fencepost.checkers.entry import CatalogueEntry, Nearness
+from fencepost.checkers.facts import Facts, Judged, Tables
+from fencepost.checkers.membership import distinct
+from fencepost.checkers.metadata.log_of_record import BatchTimes, LogOfRecord
+from fencepost.checkers.metadata.rpcs import rpcs
+from fencepost.checkers.metadata.view import METADATA, MetadataView, spelled
+from fencepost.checkers.proof import Proof
+from fencepost.checkers.sources import Source, rows_of, streamed
+from fencepost.checkers.table_check import TableCheck
 
 ENTRY: Final = CatalogueEntry.of(
     __doc__,

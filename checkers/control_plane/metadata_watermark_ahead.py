@@ -27,14 +27,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from checkers.entry import CatalogueEntry, Nearness
-from checkers.facts import Judged, Tables
-from checkers.metadata.exchanges import BY_PROXY
-from checkers.metadata.log_of_record import majority_of
-from checkers.metadata.view import METADATA, MetadataView, spelled
-from checkers.proof import Proof
-from checkers.sources import Source, streamed
-from checkers.table_check import TableCheck
+from fencepost.checkers.entry import CatalogueEntry, Nearness
+from fencepost.checkers.facts import Judged, Tables
+from fencepost.checkers.metadata.exchanges import BY_PROXY
+from fencepost.checkers.metadata.log_of_record import majority_of
+from fencepost.checkers.metadata.view import METADATA, MetadataView, spelled
+from fencepost.checkers.proof import Proof
+from fencepost.checkers.sources import Source, streamed
+from fencepost.checkers.table_check import TableCheck
 
 ENTRY: Final = CatalogueEntry.of(
     __doc__,

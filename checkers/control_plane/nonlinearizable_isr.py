@@ -46,9 +46,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
-from checkers.control_plane.granted_changes import granted_changes
-from checkers.control_plane.shown_versions import ShownVersions
-from checkers.control_plane.versioned_register import (
+from fencepost.checkers.control_plane.granted_changes import granted_changes
+from fencepost.checkers.control_plane.shown_versions import ShownVersions
+from fencepost.checkers.control_plane.versioned_register import (
     ALWAYS,
     NEVER,
     Contradiction,
@@ -56,9 +56,9 @@ from checkers.control_plane.versioned_register import (
     RegisterOperation,
     contradiction,
 )
-from checkers.entry import CatalogueEntry, Nearness
-from checkers.facts import Facts, Judged, Tables
-from checkers.metadata.isr_changes import (
+from fencepost.checkers.entry import CatalogueEntry, Nearness
+from fencepost.checkers.facts import Facts, Judged, Tables
+from fencepost.checkers.metadata.isr_changes import (
     ISR_CHANGE,
     NO_REQUESTS,
     IsrRequests,
@@ -69,14 +69,14 @@ from checkers.metadata.isr_changes import (
     requests_by_partition,
     wish,
 )
-from checkers.metadata.partition_reads import NO_READS, PartitionReads, partition_reads
-from checkers.metadata.partition_states import Cause, PartitionHistory
-from checkers.metadata.rpcs import Rpc
-from checkers.metadata.view import MetadataView, doubtful, spelled
-from checkers.proof import Proof
-from checkers.slices import Split
-from checkers.sources import streamed
-from checkers.table_check import TableCheck
+from fencepost.checkers.metadata.partition_reads import NO_READS, PartitionReads, partition_reads
+from fencepost.checkers.metadata.partition_states import Cause, PartitionHistory
+from fencepost.checkers.metadata.rpcs import Rpc
+from fencepost.checkers.metadata.view import MetadataView, doubtful, spelled
+from fencepost.checkers.proof import Proof
+from fencepost.checkers.slices import Split
+from fencepost.checkers.sources import streamed
+from fencepost.checkers.table_check import TableCheck
 
 ENTRY: Final = CatalogueEntry.of(
     __doc__,

@@ -11,9 +11,14 @@ from dataclasses import dataclass
 from functools import wraps
 from typing import Any, Final
 
-from checkers.metadata.records import MetadataRecord
-from checkers.metadata.state import BrokerRegistration, MetadataState, PartitionAtOffset, applied
-from checkers.proof import Proof
+from fencepost.checkers.metadata.records import MetadataRecord
+from fencepost.checkers.metadata.state import (
+    BrokerRegistration,
+    MetadataState,
+    PartitionAtOffset,
+    applied,
+)
+from fencepost.checkers.proof import Proof
 
 _ELR: Final = "eligible.leader.replicas.version"
 _NO_LEADER: Final = -1

@@ -33,16 +33,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from checkers.entry import CatalogueEntry, Nearness
-from checkers.facts import Judged, Tables
-from checkers.metadata.metadata_heartbeats import METADATA_HEARTBEAT
-from checkers.metadata.rpcs import Rpc, Rpcs, rpcs
-from checkers.metadata.sessions import TermsOfNodes
-from checkers.metadata.view import MetadataView, counted
-from checkers.proof import Proof
-from checkers.slices import Split
-from checkers.sources import Source, streamed
-from checkers.table_check import TableCheck
+from fencepost.checkers.entry import CatalogueEntry, Nearness
+from fencepost.checkers.facts import Judged, Tables
+from fencepost.checkers.metadata.metadata_heartbeats import METADATA_HEARTBEAT
+from fencepost.checkers.metadata.rpcs import Rpc, Rpcs, rpcs
+from fencepost.checkers.metadata.sessions import TermsOfNodes
+from fencepost.checkers.metadata.view import MetadataView, counted
+from fencepost.checkers.proof import Proof
+from fencepost.checkers.slices import Split
+from fencepost.checkers.sources import Source, streamed
+from fencepost.checkers.table_check import TableCheck
 
 ENTRY: Final = CatalogueEntry.of(
     __doc__,

@@ -20,13 +20,13 @@ Source: KIP-730; KAFKA-15552
 from collections.abc import Iterator
 from typing import Final
 
-from checkers.entry import CatalogueEntry, Nearness
-from checkers.facts import Judged, Tables
-from checkers.metadata.rpcs import Rpc, rpcs
-from checkers.metadata.view import METADATA, MetadataView, counted
-from checkers.proof import Proof
-from checkers.sources import Source, streamed
-from checkers.table_check import TableCheck
+from fencepost.checkers.entry import CatalogueEntry, Nearness
+from fencepost.checkers.facts import Judged, Tables
+from fencepost.checkers.metadata.rpcs import Rpc, rpcs
+from fencepost.checkers.metadata.view import METADATA, MetadataView, counted
+from fencepost.checkers.proof import Proof
+from fencepost.checkers.sources import Source, streamed
+from fencepost.checkers.table_check import TableCheck
 
 ENTRY: Final = CatalogueEntry.of(
     __doc__,

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from checkers.metadata.partition_reads import PartitionReads, ShownState
-from checkers.metadata.partition_states import Cause, PartitionHistory
+from fencepost.checkers.metadata.partition_reads import PartitionReads, ShownState
+from fencepost.checkers.metadata.partition_states import Cause, PartitionHistory
 
 
 class ShownVersions:

@@ -34,13 +34,13 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from checkers.disk_faults import first_disk_faults_ns
-from checkers.entry import CatalogueEntry, Nearness
-from checkers.facts import Judged, Tables
-from checkers.metadata.view import METADATA, MetadataView, spelled
-from checkers.proof import Proof
-from checkers.rows import OPEN_NS
-from checkers.table_check import TableCheck
+from fencepost.checkers.disk_faults import first_disk_faults_ns
+from fencepost.checkers.entry import CatalogueEntry, Nearness
+from fencepost.checkers.facts import Judged, Tables
+from fencepost.checkers.metadata.view import METADATA, MetadataView, spelled
+from fencepost.checkers.proof import Proof
+from fencepost.checkers.rows import OPEN_NS
+from fencepost.checkers.table_check import TableCheck
 
 ENTRY: Final = CatalogueEntry.of(
     __doc__,

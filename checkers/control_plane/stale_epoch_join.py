@@ -50,11 +50,11 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from checkers.entry import CatalogueEntry, Nearness
-from checkers.facts import Judged, Tables
-from checkers.metadata.broker_states import BrokerVersion
-from checkers.metadata.follower_fetches import FollowerFetches, follower_fetches
-from checkers.metadata.isr_changes import (
+from fencepost.checkers.entry import CatalogueEntry, Nearness
+from fencepost.checkers.facts import Judged, Tables
+from fencepost.checkers.metadata.broker_states import BrokerVersion
+from fencepost.checkers.metadata.follower_fetches import FollowerFetches, follower_fetches
+from fencepost.checkers.metadata.isr_changes import (
     ISR_CHANGE,
     NO_REQUESTS,
     IsrDecisions,
@@ -63,13 +63,13 @@ from checkers.metadata.isr_changes import (
     proposals,
     requests_by_partition,
 )
-from checkers.metadata.partition_states import Cause, PartitionHistory, PartitionVersion
-from checkers.metadata.rpcs import Rpc, accepted_registrations
-from checkers.metadata.view import MetadataView, doubtful, spelled
-from checkers.proof import Proof
-from checkers.slices import Split
-from checkers.sources import Source, has_rows, source_of, streamed
-from checkers.table_check import TableCheck
+from fencepost.checkers.metadata.partition_states import Cause, PartitionHistory, PartitionVersion
+from fencepost.checkers.metadata.rpcs import Rpc, accepted_registrations
+from fencepost.checkers.metadata.view import MetadataView, doubtful, spelled
+from fencepost.checkers.proof import Proof
+from fencepost.checkers.slices import Split
+from fencepost.checkers.sources import Source, has_rows, source_of, streamed
+from fencepost.checkers.table_check import TableCheck
 
 ENTRY: Final = CatalogueEntry.of(
     __doc__,

@@ -31,16 +31,16 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from checkers.entry import CatalogueEntry, Nearness
-from checkers.facts import Facts, Judged, Tables
-from checkers.metadata.broker_states import BrokerVersion
-from checkers.metadata.rpcs import Rpc, in_turn, rpcs
-from checkers.metadata.view import MetadataView, counted, doubtful
-from checkers.proof import Proof
-from checkers.quiet import CONTROLLER_REQUESTS
-from checkers.sources import Source, streamed
-from checkers.standstills import Standstills
-from checkers.table_check import TableCheck
+from fencepost.checkers.entry import CatalogueEntry, Nearness
+from fencepost.checkers.facts import Facts, Judged, Tables
+from fencepost.checkers.metadata.broker_states import BrokerVersion
+from fencepost.checkers.metadata.rpcs import Rpc, in_turn, rpcs
+from fencepost.checkers.metadata.view import MetadataView, counted, doubtful
+from fencepost.checkers.proof import Proof
+from fencepost.checkers.quiet import CONTROLLER_REQUESTS
+from fencepost.checkers.sources import Source, streamed
+from fencepost.checkers.standstills import Standstills
+from fencepost.checkers.table_check import TableCheck
 
 ENTRY: Final = CatalogueEntry.of(
     __doc__,

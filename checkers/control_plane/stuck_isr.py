@@ -28,15 +28,19 @@ from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import Any, Final
 
-from checkers.entry import CatalogueEntry, Nearness
-from checkers.facts import Facts, Judged, Tables
-from checkers.metadata.absences import LEAVING_NS
-from checkers.metadata.broker_states import BrokerHistory, BrokerVersion
-from checkers.metadata.partition_states import NO_LEADER, PartitionHistory, PartitionVersion
-from checkers.metadata.view import MetadataView, doubtful, spelled
-from checkers.proof import Proof
-from checkers.slices import Split
-from checkers.table_check import TableCheck
+from fencepost.checkers.entry import CatalogueEntry, Nearness
+from fencepost.checkers.facts import Facts, Judged, Tables
+from fencepost.checkers.metadata.absences import LEAVING_NS
+from fencepost.checkers.metadata.broker_states import BrokerHistory, BrokerVersion
+from fencepost.checkers.metadata.partition_states import (
+    NO_LEADER,
+    PartitionHistory,
+    PartitionVersion,
+)
+from fencepost.checkers.metadata.view import MetadataView, doubtful, spelled
+from fencepost.checkers.proof import Proof
+from fencepost.checkers.slices import Split
+from fencepost.checkers.table_check import TableCheck
 
 ENTRY: Final = CatalogueEntry.of(
     __doc__,

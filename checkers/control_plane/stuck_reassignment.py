@@ -28,17 +28,17 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
-from checkers.control_plane.stuck_isr import SETTLED_NS
-from checkers.entry import CatalogueEntry, Nearness
-from checkers.facts import Facts, Judged, Tables
-from checkers.metadata.absences import Calm, calm_of
-from checkers.metadata.moves import PlacementVersion, placements
-from checkers.metadata.partition_states import NO_LEADER, PartitionHistory
-from checkers.metadata.view import MetadataView, doubtful, spelled
-from checkers.proof import Proof
-from checkers.slices import Split
-from checkers.spans import FOREVER_NS, Span, common
-from checkers.table_check import TableCheck
+from fencepost.checkers.control_plane.stuck_isr import SETTLED_NS
+from fencepost.checkers.entry import CatalogueEntry, Nearness
+from fencepost.checkers.facts import Facts, Judged, Tables
+from fencepost.checkers.metadata.absences import Calm, calm_of
+from fencepost.checkers.metadata.moves import PlacementVersion, placements
+from fencepost.checkers.metadata.partition_states import NO_LEADER, PartitionHistory
+from fencepost.checkers.metadata.view import MetadataView, doubtful, spelled
+from fencepost.checkers.proof import Proof
+from fencepost.checkers.slices import Split
+from fencepost.checkers.spans import FOREVER_NS, Span, common
+from fencepost.checkers.table_check import TableCheck
 
 ENTRY: Final = CatalogueEntry.of(
     __doc__,

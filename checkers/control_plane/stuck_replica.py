@@ -29,15 +29,15 @@ Source: Apache Kafka's documentation, Replication; KIP-497, KAFKA-15353
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from checkers.control_plane.stuck_isr import SETTLED_NS
-from checkers.entry import CatalogueEntry, Nearness
-from checkers.facts import Facts, Judged, Tables
-from checkers.metadata.absences import Absence, absences, calm_of, return_count
-from checkers.metadata.partition_states import PartitionHistory
-from checkers.metadata.view import MetadataView, doubtful, spelled
-from checkers.proof import Proof
-from checkers.slices import Split
-from checkers.table_check import TableCheck
+from fencepost.checkers.control_plane.stuck_isr import SETTLED_NS
+from fencepost.checkers.entry import CatalogueEntry, Nearness
+from fencepost.checkers.facts import Facts, Judged, Tables
+from fencepost.checkers.metadata.absences import Absence, absences, calm_of, return_count
+from fencepost.checkers.metadata.partition_states import PartitionHistory
+from fencepost.checkers.metadata.view import MetadataView, doubtful, spelled
+from fencepost.checkers.proof import Proof
+from fencepost.checkers.slices import Split
+from fencepost.checkers.table_check import TableCheck
 
 ENTRY: Final = CatalogueEntry.of(
     __doc__,

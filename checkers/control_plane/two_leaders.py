@@ -24,18 +24,22 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from checkers.entry import CatalogueEntry, Nearness
-from checkers.facts import Facts, Judged, Tables
-from checkers.metadata.isr_changes import NO_REQUESTS, requests_by_partition
-from checkers.metadata.partition_reads import NO_READS, PartitionReads, partition_reads
-from checkers.metadata.partition_states import NO_LEADER, PartitionHistory, PartitionVersion
-from checkers.metadata.records import LEADER_CHANGE
-from checkers.metadata.rpcs import Rpc
-from checkers.metadata.view import METADATA, MetadataView, counted
-from checkers.proof import Proof
-from checkers.slices import Split
-from checkers.sources import Source, streamed
-from checkers.table_check import SlicedKernel, TableCheck
+from fencepost.checkers.entry import CatalogueEntry, Nearness
+from fencepost.checkers.facts import Facts, Judged, Tables
+from fencepost.checkers.metadata.isr_changes import NO_REQUESTS, requests_by_partition
+from fencepost.checkers.metadata.partition_reads import NO_READS, PartitionReads, partition_reads
+from fencepost.checkers.metadata.partition_states import (
+    NO_LEADER,
+    PartitionHistory,
+    PartitionVersion,
+)
+from fencepost.checkers.metadata.records import LEADER_CHANGE
+from fencepost.checkers.metadata.rpcs import Rpc
+from fencepost.checkers.metadata.view import METADATA, MetadataView, counted
+from fencepost.checkers.proof import Proof
+from fencepost.checkers.slices import Split
+from fencepost.checkers.sources import Source, streamed
+from fencepost.checkers.table_check import SlicedKernel, TableCheck
 
 ENTRY: Final = CatalogueEntry.of(
     __doc__,

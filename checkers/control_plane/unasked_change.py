@@ -43,13 +43,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from checkers.control_plane.illegal_transition import LEVEL_OF_SHUTDOWN, METADATA_VERSION
-from checkers.control_plane.kept_brokers import KeptBrokers, kept_brokers
-from checkers.control_plane.unasked_growth import ZookeeperRequests, zookeeper_requests
-from checkers.entry import CatalogueEntry, Nearness
-from checkers.facts import Judged, Tables
-from checkers.metadata.absences import Calm, calm_of
-from checkers.metadata.isr_changes import (
+from fencepost.checkers.control_plane.illegal_transition import LEVEL_OF_SHUTDOWN, METADATA_VERSION
+from fencepost.checkers.control_plane.kept_brokers import KeptBrokers, kept_brokers
+from fencepost.checkers.control_plane.unasked_growth import ZookeeperRequests, zookeeper_requests
+from fencepost.checkers.entry import CatalogueEntry, Nearness
+from fencepost.checkers.facts import Judged, Tables
+from fencepost.checkers.metadata.absences import Calm, calm_of
+from fencepost.checkers.metadata.isr_changes import (
     ISR_CHANGE,
     NO_REQUESTS,
     IsrRequests,
@@ -57,18 +57,18 @@ from checkers.metadata.isr_changes import (
     proposals,
     requests_by_partition,
 )
-from checkers.metadata.partition_states import (
+from fencepost.checkers.metadata.partition_states import (
     NO_LEADER,
     Cause,
     PartitionHistory,
     PartitionVersion,
 )
-from checkers.metadata.rpcs import Rpc, rpcs
-from checkers.metadata.view import MetadataView, by_partition
-from checkers.proof import Proof
-from checkers.slices import Split
-from checkers.sources import Source, has_rows, streamed
-from checkers.table_check import TableCheck
+from fencepost.checkers.metadata.rpcs import Rpc, rpcs
+from fencepost.checkers.metadata.view import MetadataView, by_partition
+from fencepost.checkers.proof import Proof
+from fencepost.checkers.slices import Split
+from fencepost.checkers.sources import Source, has_rows, streamed
+from fencepost.checkers.table_check import TableCheck
 
 ENTRY: Final = CatalogueEntry.of(
     __doc__,

@@ -26,18 +26,22 @@ from typing import Final
 
 import pyarrow as pa
 
-from checkers.metadata.isr_changes import (
+from fencepost.checkers.metadata.isr_changes import (
     ISR_CHANGE,
     NO_REQUESTS,
     IsrRequests,
     proposals,
     requests_by_partition,
 )
-from checkers.metadata.partition_states import NO_LEADER, PartitionHistory, PartitionVersion
-from checkers.metadata.rpcs import Rpc, rpcs
-from checkers.metadata.sessions import term_at
-from checkers.metadata.view import MetadataView
-from checkers.sources import Source
+from fencepost.checkers.metadata.partition_states import (
+    NO_LEADER,
+    PartitionHistory,
+    PartitionVersion,
+)
+from fencepost.checkers.metadata.rpcs import Rpc, rpcs
+from fencepost.checkers.metadata.sessions import term_at
+from fencepost.checkers.metadata.view import MetadataView
+from fencepost.checkers.sources import Source
 
 _ALTER: Final = "AlterPartition"
 

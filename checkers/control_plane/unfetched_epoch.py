@@ -31,17 +31,21 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from checkers.entry import CatalogueEntry, Nearness
-from checkers.facts import Judged, Tables
-from checkers.metadata.follower_fetches import FollowerFetches, PassedFetch, follower_fetches
-from checkers.metadata.isr_changes import NO_REQUESTS, IsrRequests, requests_by_partition
-from checkers.metadata.partition_states import PartitionHistory
-from checkers.metadata.rpcs import Rpc
-from checkers.metadata.view import MetadataView, by_partition
-from checkers.proof import Proof
-from checkers.slices import Split
-from checkers.sources import streamed
-from checkers.table_check import TableCheck
+from fencepost.checkers.entry import CatalogueEntry, Nearness
+from fencepost.checkers.facts import Judged, Tables
+from fencepost.checkers.metadata.follower_fetches import (
+    FollowerFetches,
+    PassedFetch,
+    follower_fetches,
+)
+from fencepost.checkers.metadata.isr_changes import NO_REQUESTS, IsrRequests, requests_by_partition
+from fencepost.checkers.metadata.partition_states import PartitionHistory
+from fencepost.checkers.metadata.rpcs import Rpc
+from fencepost.checkers.metadata.view import MetadataView, by_partition
+from fencepost.checkers.proof import Proof
+from fencepost.checkers.slices import Split
+from fencepost.checkers.sources import streamed
+from fencepost.checkers.table_check import TableCheck
 
 ENTRY: Final = CatalogueEntry.of(
     __doc__,

@@ -29,14 +29,14 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from checkers.control_plane.lost_metadata_write import written_value
-from checkers.entry import CatalogueEntry, Nearness
-from checkers.facts import Judged, Tables
-from checkers.metadata.records import MetadataRecord
-from checkers.metadata.view import MetadataView, counted, doubtful
-from checkers.metadata.write_numbers import skipped_write
-from checkers.proof import Proof
-from checkers.table_check import TableCheck
+from fencepost.checkers.control_plane.lost_metadata_write import written_value
+from fencepost.checkers.entry import CatalogueEntry, Nearness
+from fencepost.checkers.facts import Judged, Tables
+from fencepost.checkers.metadata.records import MetadataRecord
+from fencepost.checkers.metadata.view import MetadataView, counted, doubtful
+from fencepost.checkers.metadata.write_numbers import skipped_write
+from fencepost.checkers.proof import Proof
+from fencepost.checkers.table_check import TableCheck
 
 ENTRY: Final = CatalogueEntry.of(
     __doc__,

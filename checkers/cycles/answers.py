@@ -6,11 +6,11 @@ from typing import Final
 
 import pyarrow as pa
 
-from checkers.anomaly import ANOMALIES, Anomaly, anomalies_of
-from checkers.cycles.levels import is_forbidden
-from checkers.cycles.transaction_anomaly import TransactionAnomalies, TransactionAnomaly
-from checkers.verdict import CheckResult, Validity, reasons_listed
-from history.models import Isolation
+from fencepost.checkers.anomaly import ANOMALIES, Anomaly, anomalies_of
+from fencepost.checkers.cycles.levels import is_forbidden
+from fencepost.checkers.cycles.transaction_anomaly import TransactionAnomalies, TransactionAnomaly
+from fencepost.checkers.verdict import CheckResult, Validity, reasons_listed
+from fencepost.history.models import Isolation
 
 _EXAMPLES_MAX: Final = 5
 

@@ -7,10 +7,10 @@ all of them, and the first are spelled out with a shortest cycle each.
 from dataclasses import dataclass
 from typing import Final
 
-from checkers.cycles.graph import Component, Graph, components
-from checkers.cycles.levels import level_of_cycle
-from checkers.cycles.shortest import Cycle, class_of, shortest_cycle
-from history.models import Isolation
+from fencepost.checkers.cycles.graph import Component, Graph, components
+from fencepost.checkers.cycles.levels import level_of_cycle
+from fencepost.checkers.cycles.shortest import Cycle, class_of, shortest_cycle
+from fencepost.history.models import Isolation
 
 _SPELLED_MAX: Final = 200
 _PLAIN_ORDER: Final = 2

@@ -27,11 +27,11 @@ Source: Kingsbury and Alvaro 2020, section 4; Adya 1999, section 3.1.
 import numpy as np
 from numpy.typing import NDArray
 
-from checkers.cycles.edges import EDGE, EdgeKind, Edges, edges_of, merged
-from checkers.cycles.steps import NONE, TransactionSteps
-from checkers.cycles.versions import KeyVersions
-from checkers.cycles.visits import Visits
-from checkers.rows import FAIL, INFO
+from fencepost.checkers.cycles.edges import EDGE, EdgeKind, Edges, edges_of, merged
+from fencepost.checkers.cycles.steps import NONE, TransactionSteps
+from fencepost.checkers.cycles.versions import KeyVersions
+from fencepost.checkers.cycles.visits import Visits
+from fencepost.checkers.rows import FAIL, INFO
 
 Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]

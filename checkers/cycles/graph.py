@@ -25,9 +25,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from checkers.cycles.edges import EdgeEnds, EdgeKind
-from checkers.cycles.inference import Nodes
-from checkers.cycles.order import events_of, process_edges, realtime
+from fencepost.checkers.cycles.edges import EdgeEnds, EdgeKind
+from fencepost.checkers.cycles.inference import Nodes
+from fencepost.checkers.cycles.order import events_of, process_edges, realtime
 
 Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]

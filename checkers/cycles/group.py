@@ -8,24 +8,24 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from checkers.check_group import CheckGroup, GroupAnswers, Question
-from checkers.cycles.answers import CheckTally, answered
-from checkers.cycles.cycles import Cycles, cycles_of
-from checkers.cycles.edges import joined, merged
-from checkers.cycles.graph import graph_of
-from checkers.cycles.judgement import spelled_cycle, taking_part
-from checkers.cycles.levels import promised
-from checkers.cycles.scan import (
+from fencepost.checkers.check_group import CheckGroup, GroupAnswers, Question
+from fencepost.checkers.cycles.answers import CheckTally, answered
+from fencepost.checkers.cycles.cycles import Cycles, cycles_of
+from fencepost.checkers.cycles.edges import joined, merged
+from fencepost.checkers.cycles.graph import graph_of
+from fencepost.checkers.cycles.judgement import spelled_cycle, taking_part
+from fencepost.checkers.cycles.levels import promised
+from fencepost.checkers.cycles.scan import (
     RowGroupContent,
     RowGroupSummary,
     reasons_of,
     segment_parts,
     summaries_of,
 )
-from checkers.entry import CatalogueEntry, Nearness, Strength
-from checkers.runner.tables import SealedFile, row_count
-from history.models import Isolation
-from history.schema import RECORD_BUCKET_COUNT
+from fencepost.checkers.entry import CatalogueEntry, Nearness, Strength
+from fencepost.checkers.runner.tables import SealedFile, row_count
+from fencepost.history.models import Isolation
+from fencepost.history.schema import RECORD_BUCKET_COUNT
 
 _WEAKER: Final = "the transactions were promised a weaker isolation than the one that forbids it"
 _NEEDS: Final = ("micro_operations",)

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from checkers.cycles.transaction_anomaly import (
+from fencepost.checkers.cycles.transaction_anomaly import (
     SHOWN,
     Lists,
     TransactionAnomalies,
@@ -11,8 +11,8 @@ from checkers.cycles.transaction_anomaly import (
     list_text,
     spelled_out,
 )
-from checkers.proof import Proof
-from history.models import Isolation
+from fencepost.checkers.proof import Proof
+from fencepost.history.models import Isolation
 
 Ints = NDArray[np.int64]
 

@@ -12,13 +12,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from checkers.cycles.dependencies import dependencies, observed
-from checkers.cycles.edges import Edges, merged, spans_backwards
-from checkers.cycles.list_anomalies import list_anomalies
-from checkers.cycles.steps import TransactionSteps, steps_of
-from checkers.cycles.transaction_anomaly import Lists, TransactionAnomalies
-from checkers.cycles.versions import KeyVersions, versions_of
-from checkers.cycles.visits import visits_of
+from fencepost.checkers.cycles.dependencies import dependencies, observed
+from fencepost.checkers.cycles.edges import Edges, merged, spans_backwards
+from fencepost.checkers.cycles.list_anomalies import list_anomalies
+from fencepost.checkers.cycles.steps import TransactionSteps, steps_of
+from fencepost.checkers.cycles.transaction_anomaly import Lists, TransactionAnomalies
+from fencepost.checkers.cycles.versions import KeyVersions, versions_of
+from fencepost.checkers.cycles.visits import visits_of
 
 Ints = NDArray[np.int64]
 

@@ -22,17 +22,25 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from checkers.cycles.cycles import Cycles, cycles_of
-from checkers.cycles.edges import EdgeKind, Edges, ends_of, joined, merged, segments_of, within
-from checkers.cycles.graph import graph_of
-from checkers.cycles.inference import Inferred, Nodes
-from checkers.cycles.levels import level_of_cycle
-from checkers.cycles.shortest import Cycle, CycleEdge
-from checkers.cycles.steps import NONE
-from checkers.cycles.transaction_anomaly import TransactionAnomaly
-from checkers.proof import Proof
-from checkers.rows import INFO, OK
-from history.models import Isolation
+from fencepost.checkers.cycles.cycles import Cycles, cycles_of
+from fencepost.checkers.cycles.edges import (
+    EdgeKind,
+    Edges,
+    ends_of,
+    joined,
+    merged,
+    segments_of,
+    within,
+)
+from fencepost.checkers.cycles.graph import graph_of
+from fencepost.checkers.cycles.inference import Inferred, Nodes
+from fencepost.checkers.cycles.levels import level_of_cycle
+from fencepost.checkers.cycles.shortest import Cycle, CycleEdge
+from fencepost.checkers.cycles.steps import NONE
+from fencepost.checkers.cycles.transaction_anomaly import TransactionAnomaly
+from fencepost.checkers.proof import Proof
+from fencepost.checkers.rows import INFO, OK
+from fencepost.history.models import Isolation
 
 Ints = NDArray[np.int64]
 

@@ -27,11 +27,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from checkers.check_group import CheckGroup, GroupAnswers, Question
-from checkers.cycles.answers import Counted, answered
-from checkers.cycles.cycles import cycles_of
-from checkers.cycles.edges import EdgeKind
-from checkers.cycles.moments import (
+from fencepost.checkers.check_group import CheckGroup, GroupAnswers, Question
+from fencepost.checkers.cycles.answers import Counted, answered
+from fencepost.checkers.cycles.cycles import cycles_of
+from fencepost.checkers.cycles.edges import EdgeKind
+from fencepost.checkers.cycles.moments import (
     Committed,
     KeyTransactions,
     Moments,
@@ -39,16 +39,16 @@ from checkers.cycles.moments import (
     moments_graph,
     written_round,
 )
-from checkers.cycles.scan import passed
-from checkers.cycles.shortest import Cycle, CycleEdge
-from checkers.cycles.transaction_anomaly import TransactionAnomaly
-from checkers.entry import CatalogueEntry, Nearness
-from checkers.proof import Proof
-from checkers.rows import OK, OPEN_NS, codes
-from checkers.runner.tables import SealedFile, keys_in, record_files
-from history.failure import HarnessError
-from history.models import Isolation
-from history.operation import F, Outcome
+from fencepost.checkers.cycles.scan import passed
+from fencepost.checkers.cycles.shortest import Cycle, CycleEdge
+from fencepost.checkers.cycles.transaction_anomaly import TransactionAnomaly
+from fencepost.checkers.entry import CatalogueEntry, Nearness
+from fencepost.checkers.proof import Proof
+from fencepost.checkers.rows import OK, OPEN_NS, codes
+from fencepost.checkers.runner.tables import SealedFile, keys_in, record_files
+from fencepost.history.failure import HarnessError
+from fencepost.history.models import Isolation
+from fencepost.history.operation import F, Outcome
 
 TRANSACTION_CYCLE: Final = CatalogueEntry.of(
     __doc__,

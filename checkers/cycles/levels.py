@@ -19,7 +19,7 @@ Source: Adya, Liskov, O'Neil 2000; Cerone and Gotsman 2018; Elle's `consistency_
 from enum import StrEnum
 from typing import Final
 
-from history.models import Isolation
+from fencepost.history.models import Isolation
 
 PROMISED_BY_DEFAULT: Final = Isolation.STRICT_SERIALIZABLE
 _STRENGTH: Final = {level: strength for strength, level in enumerate(Isolation)}

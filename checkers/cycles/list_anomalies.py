@@ -30,18 +30,18 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from checkers.cycles.inconsistencies import internal_inconsistencies, lost_updates
-from checkers.cycles.transaction_anomaly import (
+from fencepost.checkers.cycles.inconsistencies import internal_inconsistencies, lost_updates
+from fencepost.checkers.cycles.transaction_anomaly import (
     Lists,
     TransactionAnomalies,
     TransactionAnomaly,
     list_text,
     spelled_out,
 )
-from checkers.cycles.versions import is_failed
-from checkers.proof import Proof
-from checkers.rows import FAIL, OK
-from history.models import Isolation
+from fencepost.checkers.cycles.versions import is_failed
+from fencepost.checkers.proof import Proof
+from fencepost.checkers.rows import FAIL, OK
+from fencepost.history.models import Isolation
 
 Ints = NDArray[np.int64]
 

@@ -34,11 +34,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from checkers.cycles.edges import EdgeKind
-from checkers.cycles.graph import Graph
-from checkers.cycles.order import Events, realtime
-from checkers.rows import OPEN_NS
-from history.operation import Outcome
+from fencepost.checkers.cycles.edges import EdgeKind
+from fencepost.checkers.cycles.graph import Graph
+from fencepost.checkers.cycles.order import Events, realtime
+from fencepost.checkers.rows import OPEN_NS
+from fencepost.history.operation import Outcome
 
 Ints = NDArray[np.int64]
 

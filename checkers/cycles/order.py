@@ -16,8 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from checkers.cycles.inference import Nodes
-from checkers.rows import OK, OPEN_NS
+from fencepost.checkers.cycles.inference import Nodes
+from fencepost.checkers.rows import OK, OPEN_NS
 
 Ints = NDArray[np.int64]
 

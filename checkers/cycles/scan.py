@@ -22,17 +22,17 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from checkers.check_group import Question
-from checkers.cycles.edges import EdgeEnds, ends_of, segments_of, within
-from checkers.cycles.inference import Inferred, Nodes, inferred
-from checkers.cycles.judgement import Reason, reasons_in
-from checkers.cycles.shortest import CycleEdge
-from checkers.cycles.steps import COLUMNS
-from checkers.cycles.transaction_anomaly import TransactionAnomalies
-from checkers.rows import OK
-from checkers.runner.tables import SealedFile, opened
-from checkers.runner.tasks import TaskResult
-from history.failure import HarnessError
+from fencepost.checkers.check_group import Question
+from fencepost.checkers.cycles.edges import EdgeEnds, ends_of, segments_of, within
+from fencepost.checkers.cycles.inference import Inferred, Nodes, inferred
+from fencepost.checkers.cycles.judgement import Reason, reasons_in
+from fencepost.checkers.cycles.shortest import CycleEdge
+from fencepost.checkers.cycles.steps import COLUMNS
+from fencepost.checkers.cycles.transaction_anomaly import TransactionAnomalies
+from fencepost.checkers.rows import OK
+from fencepost.checkers.runner.tables import SealedFile, opened
+from fencepost.checkers.runner.tasks import TaskResult
+from fencepost.history.failure import HarnessError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

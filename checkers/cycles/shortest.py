@@ -18,9 +18,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from checkers.cycles.edges import EdgeKind
-from checkers.cycles.graph import ORDERS, Component, Graph, labels, on_cycles
-from checkers.cycles.levels import CycleClass
+from fencepost.checkers.cycles.edges import EdgeKind
+from fencepost.checkers.cycles.graph import ORDERS, Component, Graph, labels, on_cycles
+from fencepost.checkers.cycles.levels import CycleClass
 
 Ints = NDArray[np.int64]
 

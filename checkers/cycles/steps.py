@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from checkers.rows import OK, OPEN_NS, codes
-from history.operation import Outcome
+from fencepost.checkers.rows import OK, OPEN_NS, codes
+from fencepost.history.operation import Outcome
 
 Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]

@@ -7,12 +7,12 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from checkers.cycles.steps import TransactionSteps
-from checkers.cycles.versions import KeyVersions
-from checkers.cycles.visits import Visits
-from checkers.proof import Proof
-from checkers.rows import FAIL
-from history.models import Isolation
+from fencepost.checkers.cycles.steps import TransactionSteps
+from fencepost.checkers.cycles.versions import KeyVersions
+from fencepost.checkers.cycles.visits import Visits
+from fencepost.checkers.proof import Proof
+from fencepost.checkers.rows import FAIL
+from fencepost.history.models import Isolation
 
 Ints = NDArray[np.int64]
 

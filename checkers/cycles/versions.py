@@ -18,8 +18,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from checkers.cycles.steps import TransactionSteps
-from checkers.rows import FAIL
+from fencepost.checkers.cycles.steps import TransactionSteps
+from fencepost.checkers.rows import FAIL
 
 Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from checkers.cycles.steps import TransactionSteps
+from fencepost.checkers.cycles.steps import TransactionSteps
 
 Ints = NDArray[np.int64]
 

@@ -20,12 +20,12 @@ from typing import Final
 
 import numpy as np
 
-from checkers.anomaly import Found, found
-from checkers.data_plane.key_check import KeyCheck
-from checkers.data_plane.key_log import KeyLog, rows_at
-from checkers.entry import CatalogueEntry, Nearness
-from checkers.proof import Proof
-from checkers.rows import FAIL
+from fencepost.checkers.anomaly import Found, found
+from fencepost.checkers.data_plane.key_check import KeyCheck
+from fencepost.checkers.data_plane.key_log import KeyLog, rows_at
+from fencepost.checkers.entry import CatalogueEntry, Nearness
+from fencepost.checkers.proof import Proof
+from fencepost.checkers.rows import FAIL
 
 
 def aborted_reads(log: KeyLog) -> Found:

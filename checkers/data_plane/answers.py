@@ -14,12 +14,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from checkers.anomaly import ANOMALIES, PROOFS_MAX, Found
-from checkers.data_plane.key_assumptions import KEY_ASSUMPTIONS
-from checkers.data_plane.key_check import KeyCheck
-from checkers.data_plane.key_log import KeyLog
-from checkers.finding_rows import found_row, unknown_row
-from checkers.runner.memory import out_of_memory
+from fencepost.checkers.anomaly import ANOMALIES, PROOFS_MAX, Found
+from fencepost.checkers.data_plane.key_assumptions import KEY_ASSUMPTIONS
+from fencepost.checkers.data_plane.key_check import KeyCheck
+from fencepost.checkers.data_plane.key_log import KeyLog
+from fencepost.checkers.finding_rows import found_row, unknown_row
+from fencepost.checkers.runner.memory import out_of_memory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

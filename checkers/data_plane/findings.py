@@ -11,15 +11,15 @@ from typing import Any
 
 import pyarrow as pa
 
-from checkers.data_plane.answers import answers_of, crash, judged_rows
-from checkers.data_plane.key_assumptions import KEY_ASSUMPTIONS
-from checkers.data_plane.key_check import KeyCheck
-from checkers.data_plane.key_log import key_log
-from checkers.finding_rows import findings_table, unknown_row
-from checkers.rows import COLUMNS
-from checkers.runner.tables import SealedFile, keys_in
-from checkers.setting import Setting
-from history.failure import HarnessError
+from fencepost.checkers.data_plane.answers import answers_of, crash, judged_rows
+from fencepost.checkers.data_plane.key_assumptions import KEY_ASSUMPTIONS
+from fencepost.checkers.data_plane.key_check import KeyCheck
+from fencepost.checkers.data_plane.key_log import key_log
+from fencepost.checkers.finding_rows import findings_table, unknown_row
+from fencepost.checkers.rows import COLUMNS
+from fencepost.checkers.runner.tables import SealedFile, keys_in
+from fencepost.checkers.setting import Setting
+from fencepost.history.failure import HarnessError
 
 
 def findings_in(file: SealedFile, *, setting: Setting, checks: Mapping[str, KeyCheck]) -> pa.Table:

@@ -13,11 +13,11 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from checkers.anomaly import Found, found
-from checkers.data_plane.key_check import KeyCheck
-from checkers.data_plane.key_log import KeyLog
-from checkers.data_plane.poll_order import step_proof
-from checkers.entry import CatalogueEntry, Nearness
+from fencepost.checkers.anomaly import Found, found
+from fencepost.checkers.data_plane.key_check import KeyCheck
+from fencepost.checkers.data_plane.key_log import KeyLog
+from fencepost.checkers.data_plane.poll_order import step_proof
+from fencepost.checkers.entry import CatalogueEntry, Nearness
 
 
 def internal_nonmonotonic_polls(log: KeyLog) -> Found:

@@ -8,12 +8,12 @@ from typing import Final
 
 import numpy as np
 
-from checkers.anomaly import Found, found, none
-from checkers.data_plane.key_check import KeyCheck
-from checkers.data_plane.key_log import KeyLog, rows_at
-from checkers.entry import CatalogueEntry, Kind
-from checkers.membership import has_repeats
-from checkers.proof import Proof
+from fencepost.checkers.anomaly import Found, found, none
+from fencepost.checkers.data_plane.key_check import KeyCheck
+from fencepost.checkers.data_plane.key_log import KeyLog, rows_at
+from fencepost.checkers.entry import CatalogueEntry, Kind
+from fencepost.checkers.membership import has_repeats
+from fencepost.checkers.proof import Proof
 
 _SENDS_MAX: Final = 8
 """Sends that a proof names."""

@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from checkers.anomaly import Found
-from checkers.data_plane.key_log import KeyLog
-from checkers.entry import CatalogueEntry
+from fencepost.checkers.anomaly import Found
+from fencepost.checkers.data_plane.key_log import KeyLog
+from fencepost.checkers.entry import CatalogueEntry
 
 Kernel = Callable[[KeyLog], Found]
 

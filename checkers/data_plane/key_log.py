@@ -27,9 +27,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from checkers.data_plane.key_summary import KeySummary, bound_of
-from checkers.data_plane.log import Log, build_log
-from checkers.data_plane.steps import (
+from fencepost.checkers.data_plane.key_summary import KeySummary, bound_of
+from fencepost.checkers.data_plane.log import Log, build_log
+from fencepost.checkers.data_plane.steps import (
     Carried,
     OddSteps,
     Pairs,
@@ -38,9 +38,9 @@ from checkers.data_plane.steps import (
     send_steps,
     steps_with,
 )
-from checkers.membership import is_among
-from checkers.rows import INFO, OK, UNKNOWN_OFFSET, Rows, no_rows, split
-from checkers.setting import FinalRead, Setting
+from fencepost.checkers.membership import is_among
+from fencepost.checkers.rows import INFO, OK, UNKNOWN_OFFSET, Rows, no_rows, split
+from fencepost.checkers.setting import FinalRead, Setting
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

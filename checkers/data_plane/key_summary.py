@@ -17,8 +17,8 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
-from checkers.rows import INFO, OPEN_NS, UNKNOWN_OFFSET, Rows
-from history.manifest import Readers
+from fencepost.checkers.rows import INFO, OPEN_NS, UNKNOWN_OFFSET, Rows
+from fencepost.history.manifest import Readers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

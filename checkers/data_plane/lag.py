@@ -35,15 +35,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from checkers.anomaly import ANOMALIES
-from checkers.check_group import CheckGroup, GroupAnswers, Question
-from checkers.entry import CatalogueEntry, Nearness, Strength
-from checkers.grounds.operations import BUCKETS_AN_OCTAVE
-from checkers.rows import codes
-from checkers.runner.table_pieces import outline, some_keys_in, stretch_rows, verify
-from checkers.runner.tables import SealedFile, record_files
-from checkers.verdict import CheckResult, Validity
-from history.operation import F, Outcome
+from fencepost.checkers.anomaly import ANOMALIES
+from fencepost.checkers.check_group import CheckGroup, GroupAnswers, Question
+from fencepost.checkers.entry import CatalogueEntry, Nearness, Strength
+from fencepost.checkers.grounds.operations import BUCKETS_AN_OCTAVE
+from fencepost.checkers.rows import codes
+from fencepost.checkers.runner.table_pieces import outline, some_keys_in, stretch_rows, verify
+from fencepost.checkers.runner.tables import SealedFile, record_files
+from fencepost.checkers.verdict import CheckResult, Validity
+from fencepost.history.operation import F, Outcome
 
 _WHOLE_ROWS_MAX: Final = 1 << 20
 _KEYS_SHOWN_MAX: Final = 10

@@ -34,17 +34,17 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from checkers.anomaly import Found, found
-from checkers.data_plane.key_check import KeyCheck
-from checkers.data_plane.key_log import KeyLog
-from checkers.data_plane.key_summary import reader_of
-from checkers.data_plane.missing import acknowledged_before, looked_over, missing
-from checkers.data_plane.vanished import vanished_before
-from checkers.entry import CatalogueEntry, Nearness
-from checkers.membership import is_among
-from checkers.proof import Proof
-from checkers.rows import UNKNOWN_OFFSET
-from checkers.setting import FinalRead
+from fencepost.checkers.anomaly import Found, found
+from fencepost.checkers.data_plane.key_check import KeyCheck
+from fencepost.checkers.data_plane.key_log import KeyLog
+from fencepost.checkers.data_plane.key_summary import reader_of
+from fencepost.checkers.data_plane.missing import acknowledged_before, looked_over, missing
+from fencepost.checkers.data_plane.vanished import vanished_before
+from fencepost.checkers.entry import CatalogueEntry, Nearness
+from fencepost.checkers.membership import is_among
+from fencepost.checkers.proof import Proof
+from fencepost.checkers.rows import UNKNOWN_OFFSET
+from fencepost.checkers.setting import FinalRead
 
 _AFTERWARDS: Final = 1 << 62
 """The key by which values that were read once sort after values that were never read."""

@@ -17,9 +17,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from checkers.data_plane.key_log import KeyLog
-from checkers.data_plane.key_summary import Spans, spans_of, stretches_read
-from checkers.rows import OK, UNKNOWN_OFFSET, taken
+from fencepost.checkers.data_plane.key_log import KeyLog
+from fencepost.checkers.data_plane.key_summary import Spans, spans_of, stretches_read
+from fencepost.checkers.rows import OK, UNKNOWN_OFFSET, taken
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

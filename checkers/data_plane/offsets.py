@@ -22,13 +22,13 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from checkers.anomaly import Found, found, none
-from checkers.data_plane.key_check import KeyCheck
-from checkers.data_plane.key_log import KeyLog
-from checkers.data_plane.key_summary import times_given_up
-from checkers.entry import CatalogueEntry, Nearness
-from checkers.membership import has_repeats, is_among
-from checkers.proof import Proof
+from fencepost.checkers.anomaly import Found, found, none
+from fencepost.checkers.data_plane.key_check import KeyCheck
+from fencepost.checkers.data_plane.key_log import KeyLog
+from fencepost.checkers.data_plane.key_summary import times_given_up
+from fencepost.checkers.entry import CatalogueEntry, Nearness
+from fencepost.checkers.membership import has_repeats, is_among
+from fencepost.checkers.proof import Proof
 
 _ENTRIES_MAX = 8
 """Operations that a proof names a pair; two would do, all of them may be thousands."""

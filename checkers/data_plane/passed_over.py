@@ -40,14 +40,14 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from checkers.anomaly import Found, found, none
-from checkers.data_plane.key_check import KeyCheck
-from checkers.data_plane.key_log import KeyLog
-from checkers.data_plane.key_summary import Reach, polls_of, reaches_of
-from checkers.entry import CatalogueEntry, Nearness
-from checkers.membership import is_among
-from checkers.proof import Proof
-from history.manifest import Readers
+from fencepost.checkers.anomaly import Found, found, none
+from fencepost.checkers.data_plane.key_check import KeyCheck
+from fencepost.checkers.data_plane.key_log import KeyLog
+from fencepost.checkers.data_plane.key_summary import Reach, polls_of, reaches_of
+from fencepost.checkers.entry import CatalogueEntry, Nearness
+from fencepost.checkers.membership import is_among
+from fencepost.checkers.proof import Proof
+from fencepost.history.manifest import Readers
 
 ENTRY: Final = CatalogueEntry.of(
     __doc__,

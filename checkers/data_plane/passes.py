@@ -10,15 +10,15 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from checkers.data_plane.findings import findings_in
-from checkers.data_plane.key_assumptions import KEY_ASSUMPTIONS
-from checkers.data_plane.key_check import KeyCheck
-from checkers.data_plane.large.files import Limits, large_file_findings
-from checkers.data_plane.large.jobs import Jobs
-from checkers.finding_rows import FINDINGS, findings_table
-from checkers.runner.tables import SealedFile, row_count, run_files
-from checkers.runner.tasks import JobError, TaskResult, TaskSession
-from checkers.setting import Setting
+from fencepost.checkers.data_plane.findings import findings_in
+from fencepost.checkers.data_plane.key_assumptions import KEY_ASSUMPTIONS
+from fencepost.checkers.data_plane.key_check import KeyCheck
+from fencepost.checkers.data_plane.large.files import Limits, large_file_findings
+from fencepost.checkers.data_plane.large.jobs import Jobs
+from fencepost.checkers.finding_rows import FINDINGS, findings_table
+from fencepost.checkers.runner.tables import SealedFile, row_count, run_files
+from fencepost.checkers.runner.tasks import JobError, TaskResult, TaskSession
+from fencepost.checkers.setting import Setting
 
 _LOG: Final = logging.getLogger(__name__)
 

@@ -19,12 +19,12 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from checkers.anomaly import Found, found
-from checkers.data_plane.key_check import KeyCheck
-from checkers.data_plane.key_log import KeyLog
-from checkers.data_plane.steps import FAR, OddSteps
-from checkers.entry import CatalogueEntry, Nearness
-from checkers.proof import Proof
+from fencepost.checkers.anomaly import Found, found
+from fencepost.checkers.data_plane.key_check import KeyCheck
+from fencepost.checkers.data_plane.key_log import KeyLog
+from fencepost.checkers.data_plane.steps import FAR, OddSteps
+from fencepost.checkers.entry import CatalogueEntry, Nearness
+from fencepost.checkers.proof import Proof
 
 _STEP: Final = (
     "process {process} went from offset {before} (operation {first}) to offset {after} "

@@ -37,19 +37,19 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from checkers.entry import CatalogueEntry, Nearness
-from checkers.finding_rows import FINDINGS
-from checkers.proof import Proof
-from checkers.runner.tables import (
+from fencepost.checkers.entry import CatalogueEntry, Nearness
+from fencepost.checkers.finding_rows import FINDINGS
+from fencepost.checkers.proof import Proof
+from fencepost.checkers.runner.tables import (
     SealedFile,
     cluster_file,
     rows_in,
     run_files,
 )
-from checkers.runner.tasks import TaskSession
-from history.manifest import Manifest
-from history.run_directory import RunDirectory
-from history.writer import bucket_of
+from fencepost.checkers.runner.tasks import TaskSession
+from fencepost.history.manifest import Manifest
+from fencepost.history.run_directory import RunDirectory
+from fencepost.history.writer import bucket_of
 
 COPIES: Final = pa.schema(
     [

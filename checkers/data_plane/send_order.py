@@ -20,11 +20,11 @@ from typing import Final
 
 import numpy as np
 
-from checkers.anomaly import Found, found
-from checkers.data_plane.key_check import KeyCheck
-from checkers.data_plane.key_log import KeyLog
-from checkers.entry import CatalogueEntry, Nearness
-from checkers.proof import Proof
+from fencepost.checkers.anomaly import Found, found
+from fencepost.checkers.data_plane.key_check import KeyCheck
+from fencepost.checkers.data_plane.key_log import KeyLog
+from fencepost.checkers.entry import CatalogueEntry, Nearness
+from fencepost.checkers.proof import Proof
 
 
 def nonmonotonic_sends(log: KeyLog) -> Found:

@@ -26,7 +26,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from checkers.rows import UNKNOWN_OFFSET, Rows, joined, no_rows
+from fencepost.checkers.rows import UNKNOWN_OFFSET, Rows, joined, no_rows
 
 FAR: Final = 1 << 62
 """The size of a delta of which only the sign is known: the step leads to another segment."""

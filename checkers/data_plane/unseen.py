@@ -25,13 +25,13 @@ from typing import Final
 
 import numpy as np
 
-from checkers.anomaly import Found, found, none
-from checkers.data_plane.key_check import KeyCheck
-from checkers.data_plane.key_log import KeyLog
-from checkers.data_plane.missing import acknowledged_before, missing
-from checkers.entry import CatalogueEntry, Nearness
-from checkers.proof import Proof
-from checkers.rows import UNKNOWN_OFFSET
+from fencepost.checkers.anomaly import Found, found, none
+from fencepost.checkers.data_plane.key_check import KeyCheck
+from fencepost.checkers.data_plane.key_log import KeyLog
+from fencepost.checkers.data_plane.missing import acknowledged_before, missing
+from fencepost.checkers.entry import CatalogueEntry, Nearness
+from fencepost.checkers.proof import Proof
+from fencepost.checkers.rows import UNKNOWN_OFFSET
 
 
 def unseen(log: KeyLog) -> Found:

@@ -25,13 +25,13 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from checkers.anomaly import Found, found
-from checkers.data_plane.key_check import KeyCheck
-from checkers.data_plane.key_log import KeyLog
-from checkers.entry import CatalogueEntry, Nearness
-from checkers.membership import is_among
-from checkers.proof import Proof
-from checkers.setting import FinalRead
+from fencepost.checkers.anomaly import Found, found
+from fencepost.checkers.data_plane.key_check import KeyCheck
+from fencepost.checkers.data_plane.key_log import KeyLog
+from fencepost.checkers.entry import CatalogueEntry, Nearness
+from fencepost.checkers.membership import is_among
+from fencepost.checkers.proof import Proof
+from fencepost.checkers.setting import FinalRead
 
 
 def vanished(log: KeyLog) -> Found:

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from checkers.entry import CatalogueEntry, Kind
-from checkers.grounds.history_summary import HistorySummary
-from checkers.verdict import CheckResult, Validity
-from history.operation import F
+from fencepost.checkers.entry import CatalogueEntry, Kind
+from fencepost.checkers.grounds.history_summary import HistorySummary
+from fencepost.checkers.verdict import CheckResult, Validity
+from fencepost.history.operation import F
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

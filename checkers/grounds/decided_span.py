@@ -18,14 +18,14 @@ from typing import Final
 
 import numpy as np
 
-from checkers.entry import CatalogueEntry, Kind
-from checkers.facts import Facts, facts_of
-from checkers.metadata.log_of_record import LogOfRecord, log_of_record
-from checkers.runner.tables import cluster_file, source_in
-from checkers.verdict import CheckResult, Validity, Verdict
-from history.failure import HarnessError
-from history.manifest import Manifest
-from history.run_directory import RunDirectory
+from fencepost.checkers.entry import CatalogueEntry, Kind
+from fencepost.checkers.facts import Facts, facts_of
+from fencepost.checkers.metadata.log_of_record import LogOfRecord, log_of_record
+from fencepost.checkers.runner.tables import cluster_file, source_in
+from fencepost.checkers.verdict import CheckResult, Validity, Verdict
+from fencepost.history.failure import HarnessError
+from fencepost.history.manifest import Manifest
+from fencepost.history.run_directory import RunDirectory
 
 ENTRY: Final = CatalogueEntry.of(
     __doc__,

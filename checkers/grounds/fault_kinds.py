@@ -11,12 +11,12 @@ from typing import Final
 
 import pyarrow as pa
 
-from checkers.grounds.history_summary import HistorySummary
-from checkers.grounds.operations import during_kind
-from checkers.verdict import Verdict
-from history.beat import STALL
-from history.manifest import Manifest
-from history.operation import F, Outcome
+from fencepost.checkers.grounds.history_summary import HistorySummary
+from fencepost.checkers.grounds.operations import during_kind
+from fencepost.checkers.verdict import Verdict
+from fencepost.history.beat import STALL
+from fencepost.history.manifest import Manifest
+from fencepost.history.operation import F, Outcome
 
 _BEGUN: Final = "_begun_count"
 _EFFECT: Final = "_effect_count"

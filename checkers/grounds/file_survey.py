@@ -16,18 +16,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from checkers.grounds.repeated import other_copy, repeated_by
-from checkers.grounds.transactions_and_sends import (
+from fencepost.checkers.grounds.repeated import other_copy, repeated_by
+from fencepost.checkers.grounds.transactions_and_sends import (
     SENDS,
     self_contradiction,
     unlike_offsets,
     unlike_sends,
 )
-from checkers.runner.tables import SealedFile, opened, source_in
-from history.failure import HarnessError
-from history.operation import F
-from history.schema import OPEN_TABLES, TABLES
-from history.writer import bucket_of
+from fencepost.checkers.runner.tables import SealedFile, opened, source_in
+from fencepost.history.failure import HarnessError
+from fencepost.history.operation import F
+from fencepost.history.schema import OPEN_TABLES, TABLES
+from fencepost.history.writer import bucket_of
 
 TOLD: Final[Mapping[str, tuple[str, ...]]] = {
     "describes": ("partition", "leader", "isr"),

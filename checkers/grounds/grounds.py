@@ -16,23 +16,23 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from checkers.entry import CatalogueEntry, Kind, Strength
-from checkers.grounds.fault_kinds import (
+from fencepost.checkers.entry import CatalogueEntry, Kind, Strength
+from fencepost.checkers.grounds.fault_kinds import (
     FaultKind,
     figures_of,
     kind_of_row,
     kinds_of_run,
     to_be_served,
 )
-from checkers.grounds.history_summary import HistorySummary
-from checkers.grounds.operations import BUCKETS_AN_OCTAVE, FaultWindow
-from checkers.rows import OPEN_NS
-from checkers.verdict import CheckResult, Validity
-from history.beat import STALL
-from history.errors import registry
-from history.manifest import Manifest, NemesisWork, RunState
-from history.operation import F, Outcome
-from history.schema import CUT_SEGMENTS
+from fencepost.checkers.grounds.history_summary import HistorySummary
+from fencepost.checkers.grounds.operations import BUCKETS_AN_OCTAVE, FaultWindow
+from fencepost.checkers.rows import OPEN_NS
+from fencepost.checkers.verdict import CheckResult, Validity
+from fencepost.history.beat import STALL
+from fencepost.history.errors import registry
+from fencepost.history.manifest import Manifest, NemesisWork, RunState
+from fencepost.history.operation import F, Outcome
+from fencepost.history.schema import CUT_SEGMENTS
 
 _TIMES: Final = ("before", "during", "between", "after")
 _FAULT_FIGURES_MAX: Final = 100

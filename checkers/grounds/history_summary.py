@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from checkers.grounds.repeated import signed
-from checkers.setting import FinalRead
-from history.operation import F, Outcome
+from fencepost.checkers.grounds.repeated import signed
+from fencepost.checkers.setting import FinalRead
+from fencepost.history.operation import F, Outcome
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,14 +12,14 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any, Final
 
-from checkers.anomaly import Found, none
-from checkers.disk_faults import DISK_FAULTS, DISK_REFUSALS
-from checkers.entry import CatalogueEntry, Kind, Nearness
-from checkers.facts import Facts, Judged, Tables
-from checkers.metadata.view import MetadataView, spelled
-from checkers.proof import Proof
-from checkers.rows import OPEN_NS
-from checkers.table_check import TableCheck
+from fencepost.checkers.anomaly import Found, none
+from fencepost.checkers.disk_faults import DISK_FAULTS, DISK_REFUSALS
+from fencepost.checkers.entry import CatalogueEntry, Kind, Nearness
+from fencepost.checkers.facts import Facts, Judged, Tables
+from fencepost.checkers.metadata.view import MetadataView, spelled
+from fencepost.checkers.proof import Proof
+from fencepost.checkers.rows import OPEN_NS
+from fencepost.checkers.table_check import TableCheck
 
 FATAL_ENTRY: Final = CatalogueEntry.of(
     """G5 fatal-fault: A node met what its own code holds impossible.

@@ -15,18 +15,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from checkers.anomaly import ANOMALIES
-from checkers.check_group import CheckGroup, GroupAnswers, Question
-from checkers.entry import CatalogueEntry, Kind
-from checkers.grounds.fault_kinds import figures_of, kinds_of_run, to_be_served
-from checkers.grounds.grounds import fault_windows, without_effect
-from checkers.grounds.operations import FaultWindow
-from checkers.runner.tables import SealedFile, load_faults, source_in
-from checkers.verdict import CheckResult, Validity
-from history.manifest import Manifest
-from history.models import MODEL_TABLES, Model
-from history.operation import Outcome
-from history.schema import RECORD_BUCKET_COUNT
+from fencepost.checkers.anomaly import ANOMALIES
+from fencepost.checkers.check_group import CheckGroup, GroupAnswers, Question
+from fencepost.checkers.entry import CatalogueEntry, Kind
+from fencepost.checkers.grounds.fault_kinds import figures_of, kinds_of_run, to_be_served
+from fencepost.checkers.grounds.grounds import fault_windows, without_effect
+from fencepost.checkers.grounds.operations import FaultWindow
+from fencepost.checkers.runner.tables import SealedFile, load_faults, source_in
+from fencepost.checkers.verdict import CheckResult, Validity
+from fencepost.history.manifest import Manifest
+from fencepost.history.models import MODEL_TABLES, Model
+from fencepost.history.operation import Outcome
+from fencepost.history.schema import RECORD_BUCKET_COUNT
 
 _SHORTEST_NS: Final = 1_000_000_000
 _READ: Final = "read"

@@ -34,15 +34,15 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from checkers.entry import CatalogueEntry, Kind
-from checkers.quiet import quiet
-from checkers.rows import OPEN_NS
-from checkers.runner.tables import cluster_file, opened
-from checkers.verdict import CheckResult, Validity, Verdict
-from history.failure import HarnessError
-from history.manifest import Manifest
-from history.operation import Outcome
-from history.run_directory import RunDirectory
+from fencepost.checkers.entry import CatalogueEntry, Kind
+from fencepost.checkers.quiet import quiet
+from fencepost.checkers.rows import OPEN_NS
+from fencepost.checkers.runner.tables import cluster_file, opened
+from fencepost.checkers.verdict import CheckResult, Validity, Verdict
+from fencepost.history.failure import HarnessError
+from fencepost.history.manifest import Manifest
+from fencepost.history.operation import Outcome
+from fencepost.history.run_directory import RunDirectory
 
 ENTRY: Final = CatalogueEntry.of(
     __doc__,

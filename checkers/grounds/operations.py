@@ -20,9 +20,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from checkers.grounds.repeated import repeated_of
-from checkers.rows import INFO, OK, OPEN_NS, codes
-from history.operation import F, Outcome
+from fencepost.checkers.grounds.repeated import repeated_of
+from fencepost.checkers.rows import INFO, OK, OPEN_NS, codes
+from fencepost.history.operation import F, Outcome
 
 BUCKETS_AN_OCTAVE: Final = 64
 _SHORTEST_NS: Final = 1_000_000_000

@@ -18,9 +18,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from checkers.rows import OPEN_NS
-from checkers.sources import Source
-from history.operation import F
+from fencepost.checkers.rows import OPEN_NS
+from fencepost.checkers.sources import Source
+from fencepost.history.operation import F
 
 _REPEATED: Final = (
     *("operation", "position", "process", "f", "outcome", "call_ns", "return_ns", "key"),

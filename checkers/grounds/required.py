@@ -11,9 +11,9 @@ Source: a check that cannot fail is not yet a check
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
-from checkers.entry import CatalogueEntry, Kind
-from checkers.verdict import CheckResult, Validity
-from history.manifest import Manifest
+from fencepost.checkers.entry import CatalogueEntry, Kind
+from fencepost.checkers.verdict import CheckResult, Validity
+from fencepost.history.manifest import Manifest
 
 ENTRY: Final = CatalogueEntry.of(
     __doc__,

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from checkers.grounds.repeated import numbers_of
+from fencepost.checkers.grounds.repeated import numbers_of
 
 PARTY_COLUMNS: Final = (
     *("frame", "connection", "source", "target", "direction", "api", "correlation_id", "time_ns"),

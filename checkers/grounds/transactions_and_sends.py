@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from history.operation import SEND_OFFSETS, Outcome
+from fencepost.history.operation import SEND_OFFSETS, Outcome
 
 SENDS: Final = ("key", "value", "process", "outcome", "return_ns")
 """The columns of `records` that are compared, of its sends."""

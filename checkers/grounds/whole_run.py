@@ -30,18 +30,24 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from checkers.entry import CatalogueEntry, Kind
-from checkers.grounds.file_survey import READ_ELSEWHERE, TOLD, FileSurvey, survey_of, table_of
-from checkers.grounds.history_summary import HistorySummary
-from checkers.grounds.repeated import signed
-from checkers.runner.tables import SealedFile, cluster_file, run_files
-from checkers.runner.tasks import TaskSession
-from checkers.verdict import CheckResult, Validity, reasons_listed
-from history.manifest import Manifest
-from history.operation import F
-from history.roles import BROKER, ZOOKEEPER, role_of
-from history.run_directory import RunDirectory
-from history.schema import RECORD_BUCKET_COUNT, RUN_TABLES, TABLES
+from fencepost.checkers.entry import CatalogueEntry, Kind
+from fencepost.checkers.grounds.file_survey import (
+    READ_ELSEWHERE,
+    TOLD,
+    FileSurvey,
+    survey_of,
+    table_of,
+)
+from fencepost.checkers.grounds.history_summary import HistorySummary
+from fencepost.checkers.grounds.repeated import signed
+from fencepost.checkers.runner.tables import SealedFile, cluster_file, run_files
+from fencepost.checkers.runner.tasks import TaskSession
+from fencepost.checkers.verdict import CheckResult, Validity, reasons_listed
+from fencepost.history.manifest import Manifest
+from fencepost.history.operation import F
+from fencepost.history.roles import BROKER, ZOOKEEPER, role_of
+from fencepost.history.run_directory import RunDirectory
+from fencepost.history.schema import RECORD_BUCKET_COUNT, RUN_TABLES, TABLES
 
 ENTRY: Final = CatalogueEntry.of(
     __doc__,

@@ -39,16 +39,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from checkers.entry import CatalogueEntry, Kind
-from checkers.facts import Facts, facts_of
-from checkers.grounds.tape_parties import PARTY_COLUMNS, TapedParties
-from checkers.metadata.metadata_heartbeats import METADATA_HEARTBEAT
-from checkers.runner.tables import cluster_file, source_in
-from checkers.sources import Source
-from checkers.verdict import CheckResult, Validity
-from history.failure import HarnessError
-from history.manifest import Manifest
-from history.run_directory import RunDirectory
+from fencepost.checkers.entry import CatalogueEntry, Kind
+from fencepost.checkers.facts import Facts, facts_of
+from fencepost.checkers.grounds.tape_parties import PARTY_COLUMNS, TapedParties
+from fencepost.checkers.metadata.metadata_heartbeats import METADATA_HEARTBEAT
+from fencepost.checkers.runner.tables import cluster_file, source_in
+from fencepost.checkers.sources import Source
+from fencepost.checkers.verdict import CheckResult, Validity
+from fencepost.history.failure import HarnessError
+from fencepost.history.manifest import Manifest
+from fencepost.history.run_directory import RunDirectory
 
 ENTRY: Final = CatalogueEntry.of(
     __doc__,

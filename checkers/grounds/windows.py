@@ -25,12 +25,12 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from checkers.entry import CatalogueEntry, Kind
-from checkers.runner.tables import cluster_file, rows_in
-from checkers.verdict import CheckResult, Validity, Verdict
-from history.failure import HarnessError
-from history.manifest import Manifest
-from history.run_directory import RunDirectory
+from fencepost.checkers.entry import CatalogueEntry, Kind
+from fencepost.checkers.runner.tables import cluster_file, rows_in
+from fencepost.checkers.verdict import CheckResult, Validity, Verdict
+from fencepost.history.failure import HarnessError
+from fencepost.history.manifest import Manifest
+from fencepost.history.run_directory import RunDirectory
 
 ENTRY: Final = CatalogueEntry.of(
     __doc__,

@@ -10,24 +10,24 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from checkers.entry import CatalogueEntry, Nearness
-from checkers.facts import Judged, Tables
-from checkers.metadata.frames import TapeRow
-from checkers.metadata.isr_changes import ISR_CHANGE
-from checkers.metadata.metadata_heartbeats import (
+from fencepost.checkers.entry import CatalogueEntry, Nearness
+from fencepost.checkers.facts import Judged, Tables
+from fencepost.checkers.metadata.frames import TapeRow
+from fencepost.checkers.metadata.isr_changes import ISR_CHANGE
+from fencepost.checkers.metadata.metadata_heartbeats import (
     BROKER_SIDE,
     CONTROLLER_SIDE,
     METADATA_HEARTBEAT,
     heartbeats_of,
     timeouts_ms,
 )
-from checkers.metadata.rpcs import Rpc, rpcs
-from checkers.metadata.setting_values import whole_number
-from checkers.metadata.view import METADATA, MetadataView, counted, doubtful
-from checkers.proof import Proof
-from checkers.slices import Split
-from checkers.sources import Source, streamed
-from checkers.table_check import TableCheck
+from fencepost.checkers.metadata.rpcs import Rpc, rpcs
+from fencepost.checkers.metadata.setting_values import whole_number
+from fencepost.checkers.metadata.view import METADATA, MetadataView, counted, doubtful
+from fencepost.checkers.proof import Proof
+from fencepost.checkers.slices import Split
+from fencepost.checkers.sources import Source, streamed
+from fencepost.checkers.table_check import TableCheck
 
 REFUSED_ENTRY: Final = CatalogueEntry.of(
     """L10 valid-incarnation-refused: A living broker's heartbeat was refused.

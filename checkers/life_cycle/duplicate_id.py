@@ -19,22 +19,22 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Final
 
-from checkers.entry import CatalogueEntry, Nearness
-from checkers.facts import Facts, Judged, Tables
-from checkers.metadata.broker_states import BrokerHistory, BrokerVersion
-from checkers.metadata.rpcs import Rpc
-from checkers.metadata.sessions import (
+from fencepost.checkers.entry import CatalogueEntry, Nearness
+from fencepost.checkers.facts import Facts, Judged, Tables
+from fencepost.checkers.metadata.broker_states import BrokerHistory, BrokerVersion
+from fencepost.checkers.metadata.rpcs import Rpc
+from fencepost.checkers.metadata.sessions import (
     Contacts,
     Term,
     contacts_of,
     session_timeouts_ns,
     term_at,
 )
-from checkers.metadata.view import MetadataView, counted, doubtful
-from checkers.proof import Proof
-from checkers.slices import Split
-from checkers.sources import streamed
-from checkers.table_check import TableCheck
+from fencepost.checkers.metadata.view import MetadataView, counted, doubtful
+from fencepost.checkers.proof import Proof
+from fencepost.checkers.slices import Split
+from fencepost.checkers.sources import streamed
+from fencepost.checkers.table_check import TableCheck
 
 ENTRY: Final = CatalogueEntry.of(
     __doc__,

@@ -23,9 +23,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Final
 
-from checkers.entry import CatalogueEntry, Nearness
-from checkers.facts import Facts, Judged, Tables
-from checkers.metadata.hosts import (
+from fencepost.checkers.entry import CatalogueEntry, Nearness
+from fencepost.checkers.facts import Facts, Judged, Tables
+from fencepost.checkers.metadata.hosts import (
     REGISTRATION,
     HostIds,
     HostNode,
@@ -34,11 +34,11 @@ from checkers.metadata.hosts import (
     host_states,
     hosts_of,
 )
-from checkers.metadata.records import MetadataRecord
-from checkers.metadata.view import METADATA, MetadataView, counted, doubtful
-from checkers.proof import Proof
-from checkers.standstills import Standstills
-from checkers.table_check import TableCheck
+from fencepost.checkers.metadata.records import MetadataRecord
+from fencepost.checkers.metadata.view import METADATA, MetadataView, counted, doubtful
+from fencepost.checkers.proof import Proof
+from fencepost.checkers.standstills import Standstills
+from fencepost.checkers.table_check import TableCheck
 
 _NEEDS: Final = ("metadata_log", "transaction_log", "node_settings")
 

@@ -31,16 +31,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from checkers.entry import CatalogueEntry, Nearness
-from checkers.facts import Judged, Tables
-from checkers.metadata.broker_states import BrokerHistory, BrokerVersion
-from checkers.metadata.rpcs import Rpc, accepted_registrations, rpcs
-from checkers.metadata.view import MetadataView, counted, doubtful
-from checkers.outages import with_refused_heartbeats
-from checkers.proof import Proof
-from checkers.slices import Split
-from checkers.sources import Source, streamed
-from checkers.table_check import TableCheck
+from fencepost.checkers.entry import CatalogueEntry, Nearness
+from fencepost.checkers.facts import Judged, Tables
+from fencepost.checkers.metadata.broker_states import BrokerHistory, BrokerVersion
+from fencepost.checkers.metadata.rpcs import Rpc, accepted_registrations, rpcs
+from fencepost.checkers.metadata.view import MetadataView, counted, doubtful
+from fencepost.checkers.outages import with_refused_heartbeats
+from fencepost.checkers.proof import Proof
+from fencepost.checkers.slices import Split
+from fencepost.checkers.sources import Source, streamed
+from fencepost.checkers.table_check import TableCheck
 
 ENTRY: Final = CatalogueEntry.of(
     __doc__,

@@ -21,18 +21,18 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Final
 
-from checkers.entry import CatalogueEntry, Nearness
-from checkers.facts import Facts, Judged, Tables
-from checkers.life_cycle.unfenced_too_early import Heartbeats, heartbeats_by_registration
-from checkers.metadata.absences import Calm, calm_of
-from checkers.metadata.broker_states import BrokerHistory, BrokerVersion
-from checkers.metadata.rpcs import Rpc
-from checkers.metadata.view import MetadataView, counted, doubtful
-from checkers.proof import Proof
-from checkers.slices import Split
-from checkers.sources import streamed
-from checkers.spans import FOREVER_NS, Span, common
-from checkers.table_check import TableCheck
+from fencepost.checkers.entry import CatalogueEntry, Nearness
+from fencepost.checkers.facts import Facts, Judged, Tables
+from fencepost.checkers.life_cycle.unfenced_too_early import Heartbeats, heartbeats_by_registration
+from fencepost.checkers.metadata.absences import Calm, calm_of
+from fencepost.checkers.metadata.broker_states import BrokerHistory, BrokerVersion
+from fencepost.checkers.metadata.rpcs import Rpc
+from fencepost.checkers.metadata.view import MetadataView, counted, doubtful
+from fencepost.checkers.proof import Proof
+from fencepost.checkers.slices import Split
+from fencepost.checkers.sources import streamed
+from fencepost.checkers.spans import FOREVER_NS, Span, common
+from fencepost.checkers.table_check import TableCheck
 
 ENTRY: Final = CatalogueEntry.of(
     __doc__,

@@ -25,17 +25,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from checkers.entry import CatalogueEntry, Nearness
-from checkers.facts import Judged, Tables
-from checkers.metadata.exchanges import CORRELATION
-from checkers.metadata.frames import TapeRow
-from checkers.metadata.rpcs import Rpc, Rpcs, rpcs
-from checkers.metadata.view import MetadataView, counted
-from checkers.proof import Proof
-from checkers.rows import OPEN_NS
-from checkers.slices import Split
-from checkers.sources import Source, streamed
-from checkers.table_check import TableCheck
+from fencepost.checkers.entry import CatalogueEntry, Nearness
+from fencepost.checkers.facts import Judged, Tables
+from fencepost.checkers.metadata.exchanges import CORRELATION
+from fencepost.checkers.metadata.frames import TapeRow
+from fencepost.checkers.metadata.rpcs import Rpc, Rpcs, rpcs
+from fencepost.checkers.metadata.view import MetadataView, counted
+from fencepost.checkers.proof import Proof
+from fencepost.checkers.rows import OPEN_NS
+from fencepost.checkers.slices import Split
+from fencepost.checkers.sources import Source, streamed
+from fencepost.checkers.table_check import TableCheck
 
 ENTRY: Final = CatalogueEntry.of(
     __doc__,

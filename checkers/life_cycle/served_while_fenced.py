@@ -52,23 +52,23 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from checkers.entry import CatalogueEntry, Nearness
-from checkers.facts import Judged, Tables
-from checkers.metadata.client_answers import DATA_APIS, answered_data
-from checkers.metadata.metadata_heartbeats import (
+from fencepost.checkers.entry import CatalogueEntry, Nearness
+from fencepost.checkers.facts import Judged, Tables
+from fencepost.checkers.metadata.client_answers import DATA_APIS, answered_data
+from fencepost.checkers.metadata.metadata_heartbeats import (
     BROKER_SIDE,
     LEGACY,
     METADATA_HEARTBEAT,
     timeouts_ms,
 )
-from checkers.metadata.rpcs import Rpc, Rpcs, rpcs
-from checkers.metadata.sessions import session_timeouts_ns
-from checkers.metadata.view import MetadataView, counted, doubtful
-from checkers.proof import Proof
-from checkers.rows import OPEN_NS
-from checkers.slices import Split
-from checkers.sources import Source, streamed
-from checkers.table_check import TableCheck
+from fencepost.checkers.metadata.rpcs import Rpc, Rpcs, rpcs
+from fencepost.checkers.metadata.sessions import session_timeouts_ns
+from fencepost.checkers.metadata.view import MetadataView, counted, doubtful
+from fencepost.checkers.proof import Proof
+from fencepost.checkers.rows import OPEN_NS
+from fencepost.checkers.slices import Split
+from fencepost.checkers.sources import Source, streamed
+from fencepost.checkers.table_check import TableCheck
 
 ENTRY: Final = CatalogueEntry.of(
     __doc__,

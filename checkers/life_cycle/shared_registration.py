@@ -19,14 +19,14 @@ one id this generation has no other sign
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from checkers.entry import CatalogueEntry, Nearness
-from checkers.facts import Judged, Tables
-from checkers.metadata.records import MetadataRecord
-from checkers.metadata.view import MetadataView, counted, doubtful
-from checkers.metadata.znode_sessions import ZnodeSessions, znode_sessions
-from checkers.proof import Proof
-from checkers.sources import streamed
-from checkers.table_check import TableCheck
+from fencepost.checkers.entry import CatalogueEntry, Nearness
+from fencepost.checkers.facts import Judged, Tables
+from fencepost.checkers.metadata.records import MetadataRecord
+from fencepost.checkers.metadata.view import MetadataView, counted, doubtful
+from fencepost.checkers.metadata.znode_sessions import ZnodeSessions, znode_sessions
+from fencepost.checkers.proof import Proof
+from fencepost.checkers.sources import streamed
+from fencepost.checkers.table_check import TableCheck
 
 ENTRY: Final = CatalogueEntry.of(
     __doc__,

@@ -24,15 +24,15 @@ from typing import Final
 
 import numpy as np
 
-from checkers.entry import CatalogueEntry, Nearness
-from checkers.facts import Judged, Tables
-from checkers.metadata.beats import ABSENT, TapedHeartbeat, beats_of
-from checkers.metadata.partition_states import PartitionHistory, PartitionVersion
-from checkers.metadata.view import MetadataView, counted, doubtful
-from checkers.proof import Proof
-from checkers.rows import OPEN_NS
-from checkers.sources import streamed
-from checkers.table_check import TableCheck
+from fencepost.checkers.entry import CatalogueEntry, Nearness
+from fencepost.checkers.facts import Judged, Tables
+from fencepost.checkers.metadata.beats import ABSENT, TapedHeartbeat, beats_of
+from fencepost.checkers.metadata.partition_states import PartitionHistory, PartitionVersion
+from fencepost.checkers.metadata.view import MetadataView, counted, doubtful
+from fencepost.checkers.proof import Proof
+from fencepost.checkers.rows import OPEN_NS
+from fencepost.checkers.sources import streamed
+from fencepost.checkers.table_check import TableCheck
 
 ENTRY: Final = CatalogueEntry.of(
     __doc__,

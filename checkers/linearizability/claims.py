@@ -17,10 +17,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from checkers.linearizability.operations import FS
-from checkers.rows import FAIL, INFO, OK, codes, taken
-from history.models import Model
-from history.operation import Outcome
+from fencepost.checkers.linearizability.operations import FS
+from fencepost.checkers.rows import FAIL, INFO, OK, codes, taken
+from fencepost.history.models import Model
+from fencepost.history.operation import Outcome
 
 NEVER: Final = int(np.iinfo(np.int64).max)
 """The moment of what does not happen."""

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from checkers.linearizability.claims import ALWAYS, NEVER
-from checkers.linearizability.faults import (
+from fencepost.checkers.linearizability.claims import ALWAYS, NEVER
+from fencepost.checkers.linearizability.faults import (
     NO_ENTRY,
     ClaimKind,
     EntryBound,
@@ -21,8 +21,8 @@ from checkers.linearizability.faults import (
     Violation,
     Witness,
 )
-from checkers.linearizability.schedule import Unmade, unexplained
-from checkers.linearizability.slab import FAULTS_MAX, Summary
+from fencepost.checkers.linearizability.schedule import Unmade, unexplained
+from fencepost.checkers.linearizability.slab import FAULTS_MAX, Summary
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -41,14 +41,20 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from checkers.anomaly import Found, found, none
-from checkers.linearizability.budget import Budget
-from checkers.linearizability.operations import FS, Columns, Operation, columns_of, operations_of
-from checkers.linearizability.searched import CHECK, searched
-from checkers.linearizability.words import cited
-from checkers.proof import Proof
-from checkers.rows import OPEN_NS
-from history.models import Model
+from fencepost.checkers.anomaly import Found, found, none
+from fencepost.checkers.linearizability.budget import Budget
+from fencepost.checkers.linearizability.operations import (
+    FS,
+    Columns,
+    Operation,
+    columns_of,
+    operations_of,
+)
+from fencepost.checkers.linearizability.searched import CHECK, searched
+from fencepost.checkers.linearizability.words import cited
+from fencepost.checkers.proof import Proof
+from fencepost.checkers.rows import OPEN_NS
+from fencepost.history.models import Model
 
 _BEGINNING: Final = -OPEN_NS
 _MODEL: Final = Model.COUNTER

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from checkers.linearizability.claims import NEVER
+from fencepost.checkers.linearizability.claims import NEVER
 
 
 class Violation(StrEnum):

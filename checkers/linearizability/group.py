@@ -15,24 +15,29 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from checkers.check_group import CheckGroup, GroupAnswers, Question
-from checkers.entry import CatalogueEntry, Kind, Nearness
-from checkers.finding_rows import FINDINGS, findings_table, found_row, unknown_row
-from checkers.linearizability.conclusion import Conclusion, SlabRun, concluded, entries
-from checkers.linearizability.kernels import KERNELS, KeyKernel
-from checkers.linearizability.model_files import KeyGroups, Outline, keys_of_group, outline
-from checkers.linearizability.slabs import SLAB_ROWS, cuts
-from checkers.linearizability.tasks import Keys, Piece, PieceWork, Search, Sum, Verify
-from checkers.linearizability.versioned import NAME, VERSIONED, found_of, witnesses_of
-from checkers.linearizability.witnesses import merged
-from checkers.results import FileAnswers, anomalies_found, result_of
-from checkers.runner.tables import byte_count
-from checkers.runner.tasks import TaskResult, TaskSession, run_tasks, worth
-from checkers.verdict import CheckResult, Validity
-from checkers.whole_operations import whole_operations
-from history.failure import HarnessError
-from history.models import Model
-from history.schema import RECORD_BUCKET_COUNT
+from fencepost.checkers.check_group import CheckGroup, GroupAnswers, Question
+from fencepost.checkers.entry import CatalogueEntry, Kind, Nearness
+from fencepost.checkers.finding_rows import FINDINGS, findings_table, found_row, unknown_row
+from fencepost.checkers.linearizability.conclusion import Conclusion, SlabRun, concluded, entries
+from fencepost.checkers.linearizability.kernels import KERNELS, KeyKernel
+from fencepost.checkers.linearizability.model_files import (
+    KeyGroups,
+    Outline,
+    keys_of_group,
+    outline,
+)
+from fencepost.checkers.linearizability.slabs import SLAB_ROWS, cuts
+from fencepost.checkers.linearizability.tasks import Keys, Piece, PieceWork, Search, Sum, Verify
+from fencepost.checkers.linearizability.versioned import NAME, VERSIONED, found_of, witnesses_of
+from fencepost.checkers.linearizability.witnesses import merged
+from fencepost.checkers.results import FileAnswers, anomalies_found, result_of
+from fencepost.checkers.runner.tables import byte_count
+from fencepost.checkers.runner.tasks import TaskResult, TaskSession, run_tasks, worth
+from fencepost.checkers.verdict import CheckResult, Validity
+from fencepost.checkers.whole_operations import whole_operations
+from fencepost.history.failure import HarnessError
+from fencepost.history.models import Model
+from fencepost.history.schema import RECORD_BUCKET_COUNT
 
 _TABLE: Final = "model_operations"
 

@@ -10,14 +10,14 @@ from typing import Final
 
 import pyarrow as pa
 
-from checkers.anomaly import Found
-from checkers.linearizability.budget import Budget
-from checkers.linearizability.counters import counter
-from checkers.linearizability.operations import columns_of
-from checkers.linearizability.register import register
-from checkers.linearizability.searched import searched
-from checkers.linearizability.sets import grow_only_set
-from history.models import Model
+from fencepost.checkers.anomaly import Found
+from fencepost.checkers.linearizability.budget import Budget
+from fencepost.checkers.linearizability.counters import counter
+from fencepost.checkers.linearizability.operations import columns_of
+from fencepost.checkers.linearizability.register import register
+from fencepost.checkers.linearizability.searched import searched
+from fencepost.checkers.linearizability.sets import grow_only_set
+from fencepost.history.models import Model
 
 KeyKernel = Callable[[str, pa.Table, Budget], Found]
 """A key, its rows of `history.schema.MODEL_OPERATIONS` by index, what it may cost; what was found

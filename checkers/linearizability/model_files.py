@@ -11,9 +11,9 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from checkers.linearizability.slabs import KeyRowGroup
-from checkers.runner.tables import SealedFile, opened, stretches_of
-from history.failure import HarnessError
+from fencepost.checkers.linearizability.slabs import KeyRowGroup
+from fencepost.checkers.runner.tables import SealedFile, opened, stretches_of
+from fencepost.history.failure import HarnessError
 
 _TABLE: Final = "model_operations"
 _WIDEST: Final = 1 << 62

@@ -22,9 +22,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from checkers.rows import FAIL, INFO, OPEN_NS, codes
-from history.models import Model
-from history.operation import Outcome
+from fencepost.checkers.rows import FAIL, INFO, OPEN_NS, codes
+from fencepost.history.models import Model
+from fencepost.history.operation import Outcome
 
 FS: Final[Mapping[Model, tuple[str, ...]]] = {
     Model.VERSIONED_REGISTER: ("read", "cas", "write"),

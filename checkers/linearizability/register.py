@@ -31,9 +31,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from checkers.anomaly import Found, found
-from checkers.linearizability.budget import Budget
-from checkers.linearizability.operations import (
+from fencepost.checkers.anomaly import Found, found
+from fencepost.checkers.linearizability.budget import Budget
+from fencepost.checkers.linearizability.operations import (
     FS,
     Columns,
     Effect,
@@ -42,11 +42,11 @@ from checkers.linearizability.operations import (
     columns_of,
     operations_of,
 )
-from checkers.linearizability.searched import CHECK, searched
-from checkers.linearizability.words import cited, shown
-from checkers.proof import Proof
-from checkers.rows import OPEN_NS
-from history.models import Model
+from fencepost.checkers.linearizability.searched import CHECK, searched
+from fencepost.checkers.linearizability.words import cited, shown
+from fencepost.checkers.proof import Proof
+from fencepost.checkers.rows import OPEN_NS
+from fencepost.history.models import Model
 
 _MODEL: Final = Model.REGISTER
 _READ, _WRITE = (FS[_MODEL].index(word) for word in ("read", "write"))

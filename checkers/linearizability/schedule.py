@@ -33,7 +33,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from checkers.rows import taken
+from fencepost.checkers.rows import taken
 
 _ROUNDS: Final = 4
 

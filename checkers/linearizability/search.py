@@ -35,9 +35,9 @@ from itertools import islice
 from sys import getsizeof
 from typing import Final, Self
 
-from checkers.linearizability.budget import Meter
-from checkers.linearizability.operations import Effect, Operation
-from checkers.linearizability.sequential import Sequential, State, Step
+from fencepost.checkers.linearizability.budget import Meter
+from fencepost.checkers.linearizability.operations import Effect, Operation
+from fencepost.checkers.linearizability.sequential import Sequential, State, Step
 
 _TICK: Final = 1000
 """Steps between two looks at the meter."""

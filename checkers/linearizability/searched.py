@@ -28,21 +28,21 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from checkers.anomaly import Found, found, none
-from checkers.linearizability.budget import Budget, Meter, OverBudgetError
-from checkers.linearizability.operations import (
+from fencepost.checkers.anomaly import Found, found, none
+from fencepost.checkers.linearizability.budget import Budget, Meter, OverBudgetError
+from fencepost.checkers.linearizability.operations import (
     Columns,
     Effect,
     Operation,
     answer_count,
     operations_of,
 )
-from checkers.linearizability.search import Stuck, stuck
-from checkers.linearizability.sequential import SEQUENTIAL, UNKNOWN, Sequential, State
-from checkers.linearizability.words import cited, shown
-from checkers.proof import Proof
-from checkers.rows import OPEN_NS
-from history.models import Model
+from fencepost.checkers.linearizability.search import Stuck, stuck
+from fencepost.checkers.linearizability.sequential import SEQUENTIAL, UNKNOWN, Sequential, State
+from fencepost.checkers.linearizability.words import cited, shown
+from fencepost.checkers.proof import Proof
+from fencepost.checkers.rows import OPEN_NS
+from fencepost.history.models import Model
 
 CHECK: Final = "nonlinearizable"
 _OPERATION_BYTES: Final = 700

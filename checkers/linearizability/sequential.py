@@ -15,10 +15,10 @@ from enum import Enum
 from functools import partial
 from typing import Any, Final
 
-from checkers.linearizability.operations import Effect, Operation
-from checkers.linearizability.words import shown
-from checkers.proof import Proof
-from history.models import Model
+from fencepost.checkers.linearizability.operations import Effect, Operation
+from fencepost.checkers.linearizability.words import shown
+from fencepost.checkers.proof import Proof
+from fencepost.history.models import Model
 
 State = Hashable
 Step = Callable[[Any, Operation], State | None]

@@ -30,9 +30,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from checkers.anomaly import Found, found
-from checkers.linearizability.budget import Budget
-from checkers.linearizability.operations import (
+from fencepost.checkers.anomaly import Found, found
+from fencepost.checkers.linearizability.budget import Budget
+from fencepost.checkers.linearizability.operations import (
     FS,
     Columns,
     Effect,
@@ -41,11 +41,11 @@ from checkers.linearizability.operations import (
     columns_of,
     operations_of,
 )
-from checkers.linearizability.searched import CHECK
-from checkers.linearizability.words import cited, numbered
-from checkers.proof import Proof
-from checkers.rows import OPEN_NS
-from history.models import Model
+from fencepost.checkers.linearizability.searched import CHECK
+from fencepost.checkers.linearizability.words import cited, numbered
+from fencepost.checkers.proof import Proof
+from fencepost.checkers.rows import OPEN_NS
+from fencepost.history.models import Model
 
 _MODEL: Final = Model.SET
 _UNREAD: Final = int(np.iinfo(np.int64).max)

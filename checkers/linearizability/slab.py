@@ -20,7 +20,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from checkers.linearizability.claims import (
+from fencepost.checkers.linearizability.claims import (
     ALWAYS,
     NEVER,
     NOTHING,
@@ -28,7 +28,7 @@ from checkers.linearizability.claims import (
     Changes,
     Claims,
 )
-from checkers.linearizability.faults import (
+from fencepost.checkers.linearizability.faults import (
     NO_ENTRY,
     ClaimKind,
     EntryBound,
@@ -36,7 +36,7 @@ from checkers.linearizability.faults import (
     Violation,
     Witness,
 )
-from checkers.linearizability.schedule import Unmade, lowered, unsettled
+from fencepost.checkers.linearizability.schedule import Unmade, lowered, unsettled
 
 FAULTS_MAX: Final = 100
 """The most faults told of each rule and slab; all are counted."""

@@ -14,7 +14,7 @@ from typing import Final
 
 import numpy as np
 
-from checkers.linearizability.versioned import extent
+from fencepost.checkers.linearizability.versioned import extent
 
 SLAB_ROWS: Final = 1 << 22
 """Operations of a slab, about: what one task works on."""

@@ -15,22 +15,22 @@ from typing import Any
 
 import pyarrow as pa
 
-from checkers.anomaly import Found, none
-from checkers.finding_rows import found_row, unknown_row
-from checkers.linearizability.budget import Budget
-from checkers.linearizability.claims import COLUMNS
-from checkers.linearizability.conclusion import concluded
-from checkers.linearizability.faults import NO_ENTRY, EntryBound, Witness
-from checkers.linearizability.kernels import KeyKernel
-from checkers.linearizability.model_files import (
+from fencepost.checkers.anomaly import Found, none
+from fencepost.checkers.finding_rows import found_row, unknown_row
+from fencepost.checkers.linearizability.budget import Budget
+from fencepost.checkers.linearizability.claims import COLUMNS
+from fencepost.checkers.linearizability.conclusion import concluded
+from fencepost.checkers.linearizability.faults import NO_ENTRY, EntryBound, Witness
+from fencepost.checkers.linearizability.kernels import KeyKernel
+from fencepost.checkers.linearizability.model_files import (
     KeyGroups,
     keys_of_group,
     rows_of_groups,
     verify,
 )
-from checkers.linearizability.slab import Slab
-from checkers.linearizability.slabs import SlabCut, end_of
-from checkers.linearizability.versioned import (
+from fencepost.checkers.linearizability.slab import Slab
+from fencepost.checkers.linearizability.slabs import SlabCut, end_of
+from fencepost.checkers.linearizability.versioned import (
     NAME,
     VERSIONED,
     found_of,
@@ -38,12 +38,12 @@ from checkers.linearizability.versioned import (
     taken,
     witnesses_of,
 )
-from checkers.linearizability.witnesses import SOUGHT_COLUMNS, merged, sought
-from checkers.runner.memory import out_of_memory, share_bytes
-from checkers.runner.tables import SealedFile
-from history.failure import HarnessError
-from history.models import Model
-from history.schema import MODEL_OPERATIONS
+from fencepost.checkers.linearizability.witnesses import SOUGHT_COLUMNS, merged, sought
+from fencepost.checkers.runner.memory import out_of_memory, share_bytes
+from fencepost.checkers.runner.tables import SealedFile
+from fencepost.history.failure import HarnessError
+from fencepost.history.models import Model
+from fencepost.history.schema import MODEL_OPERATIONS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

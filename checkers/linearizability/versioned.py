@@ -45,16 +45,16 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from checkers.anomaly import Found, found
-from checkers.linearizability.claims import ENDLESS, claims_of, model_rows
-from checkers.linearizability.conclusion import Conclusion, concluded
-from checkers.linearizability.faults import ClaimKind, Fault, Violation, Witness
-from checkers.linearizability.slab import Slab
-from checkers.linearizability.witnesses import FoundWitnesses, sought
-from checkers.linearizability.witnesses import FoundWitnesses as Sighted
-from checkers.proof import Proof
-from history.models import Model
-from history.operation import Outcome
+from fencepost.checkers.anomaly import Found, found
+from fencepost.checkers.linearizability.claims import ENDLESS, claims_of, model_rows
+from fencepost.checkers.linearizability.conclusion import Conclusion, concluded
+from fencepost.checkers.linearizability.faults import ClaimKind, Fault, Violation, Witness
+from fencepost.checkers.linearizability.slab import Slab
+from fencepost.checkers.linearizability.witnesses import FoundWitnesses, sought
+from fencepost.checkers.linearizability.witnesses import FoundWitnesses as Sighted
+from fencepost.checkers.proof import Proof
+from fencepost.history.models import Model
+from fencepost.history.operation import Outcome
 
 NAME: Final = "nonlinearizable"
 PIECE_ROWS: Final = 1 << 17

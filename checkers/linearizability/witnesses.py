@@ -13,11 +13,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from checkers.linearizability.claims import COLUMNS, NOTHING, ModelRows, model_rows
-from checkers.linearizability.faults import ClaimKind, Witness
-from checkers.linearizability.operations import FS
-from checkers.rows import FAIL, OK
-from history.models import Model
+from fencepost.checkers.linearizability.claims import COLUMNS, NOTHING, ModelRows, model_rows
+from fencepost.checkers.linearizability.faults import ClaimKind, Witness
+from fencepost.checkers.linearizability.operations import FS
+from fencepost.checkers.rows import FAIL, OK
+from fencepost.history.models import Model
 
 SOUGHT_COLUMNS: Final = ("index", "process", *COLUMNS)
 """The columns of MODEL_OPERATIONS that are read to find and to show witnesses."""

@@ -5,9 +5,9 @@ The numbers in them are facts that come from the operation.
 
 from typing import Any, Final
 
-from checkers.linearizability.operations import Effect, Operation
-from checkers.proof import Proof
-from history.models import Model
+from fencepost.checkers.linearizability.operations import Effect, Operation
+from fencepost.checkers.proof import Proof
+from fencepost.history.models import Model
 
 _ELEMENTS_MAX: Final = 6
 _GIVEN: Final = {"write": "written", "cas": "written", "add": "added", "append": "appended"}

@@ -20,9 +20,9 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Final, Union, get_args, get_origin, get_type_hints
 
-from checkers.ranges import range_text
-from history.atomic import write_atomically
-from history.failure import HarnessError
+from fencepost.checkers.ranges import range_text
+from fencepost.history.atomic import write_atomically
+from fencepost.history.failure import HarnessError
 
 LOSS_CHECKS: Final = ("lost-write", "unseen", "vanished")
 """The checks whose anomalies are lost values."""

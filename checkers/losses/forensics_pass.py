@@ -10,15 +10,15 @@ from typing import Final
 
 import pyarrow as pa
 
-from checkers.anomaly import anomalies_of
-from checkers.check_group import Question
-from checkers.facts import Facts, facts_of
-from checkers.losses.forensics import LOSS_CHECKS, Forensics, Loss
-from checkers.losses.rows import LostValues
-from checkers.losses.stories import losses
-from checkers.runner.tables import SealedFile, rows_in
-from checkers.verdict import Verdict
-from history.writer import bucket_of
+from fencepost.checkers.anomaly import anomalies_of
+from fencepost.checkers.check_group import Question
+from fencepost.checkers.facts import Facts, facts_of
+from fencepost.checkers.losses.forensics import LOSS_CHECKS, Forensics, Loss
+from fencepost.checkers.losses.rows import LostValues
+from fencepost.checkers.losses.stories import losses
+from fencepost.checkers.runner.tables import SealedFile, rows_in
+from fencepost.checkers.verdict import Verdict
+from fencepost.history.writer import bucket_of
 
 _NEEDED: Final = ("metadata_log", "replicas", "replica_records")
 _TABLES: Final = (*_NEEDED, "wire", "records", "faults", "node_settings")

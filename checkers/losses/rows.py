@@ -16,16 +16,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from checkers.control_plane.stale_epoch_join import StaleJoin, stale_joins
-from checkers.control_plane.unfetched_epoch import ProposedJoin, proposed_joins
-from checkers.facts import Tables
-from checkers.losses.forensics import ValueFate
-from checkers.metadata.follower_fetches import follower_fetches
-from checkers.metadata.isr_changes import NO_REQUESTS, IsrRequests, requests_by_partition
-from checkers.metadata.partition_states import NO_LEADER, PartitionHistory
-from checkers.metadata.view import MetadataView
-from checkers.replicas.replica_logs import ReplicaLog, replica_logs
-from checkers.rows import taken
+from fencepost.checkers.control_plane.stale_epoch_join import StaleJoin, stale_joins
+from fencepost.checkers.control_plane.unfetched_epoch import ProposedJoin, proposed_joins
+from fencepost.checkers.facts import Tables
+from fencepost.checkers.losses.forensics import ValueFate
+from fencepost.checkers.metadata.follower_fetches import follower_fetches
+from fencepost.checkers.metadata.isr_changes import NO_REQUESTS, IsrRequests, requests_by_partition
+from fencepost.checkers.metadata.partition_states import NO_LEADER, PartitionHistory
+from fencepost.checkers.metadata.view import MetadataView
+from fencepost.checkers.replicas.replica_logs import ReplicaLog, replica_logs
+from fencepost.checkers.rows import taken
 
 UNKNOWN: Final = -1
 

@@ -12,10 +12,10 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from checkers.control_plane.unfetched_epoch import ProposedJoin
-from checkers.disk_faults import DISK_FAULTS
-from checkers.facts import Facts, Tables
-from checkers.losses.forensics import (
+from fencepost.checkers.control_plane.unfetched_epoch import ProposedJoin
+from fencepost.checkers.disk_faults import DISK_FAULTS
+from fencepost.checkers.facts import Facts, Tables
+from fencepost.checkers.losses.forensics import (
     Acknowledgement,
     EarlyRead,
     FaultAlive,
@@ -27,17 +27,21 @@ from checkers.losses.forensics import (
     Truncation,
     sentence_of,
 )
-from checkers.losses.rows import UNKNOWN, Case, LostRows, LostValues, case_of, lost_rows
-from checkers.metadata.broker_states import BrokerHistory
-from checkers.metadata.isr_changes import proposals
-from checkers.metadata.partition_states import NO_LEADER, PartitionHistory, PartitionVersion
-from checkers.metadata.rpcs import Rpc
-from checkers.metadata.view import MetadataView
-from checkers.ranges import stretches
-from checkers.replicas.first_reads import first_reads
-from checkers.replicas.min_isr import enough, min_isr
-from checkers.replicas.read_below_min_isr import under_versions
-from checkers.replicas.replica_logs import ReplicaLog
+from fencepost.checkers.losses.rows import UNKNOWN, Case, LostRows, LostValues, case_of, lost_rows
+from fencepost.checkers.metadata.broker_states import BrokerHistory
+from fencepost.checkers.metadata.isr_changes import proposals
+from fencepost.checkers.metadata.partition_states import (
+    NO_LEADER,
+    PartitionHistory,
+    PartitionVersion,
+)
+from fencepost.checkers.metadata.rpcs import Rpc
+from fencepost.checkers.metadata.view import MetadataView
+from fencepost.checkers.ranges import stretches
+from fencepost.checkers.replicas.first_reads import first_reads
+from fencepost.checkers.replicas.min_isr import enough, min_isr
+from fencepost.checkers.replicas.read_below_min_isr import under_versions
+from fencepost.checkers.replicas.replica_logs import ReplicaLog
 
 _VALUES_MAX: Final = 10
 _GAP_MAX: Final = 1000

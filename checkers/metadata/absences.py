@@ -29,12 +29,16 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from checkers.facts import Facts, Tables
-from checkers.metadata.broker_states import BrokerHistory, BrokerVersion
-from checkers.metadata.partition_states import NO_LEADER, PartitionHistory, PartitionVersion
-from checkers.metadata.records import LEADER_CHANGE, MetadataRecord
-from checkers.metadata.view import MetadataView
-from checkers.spans import FOREVER_NS, Span, common, outside
+from fencepost.checkers.facts import Facts, Tables
+from fencepost.checkers.metadata.broker_states import BrokerHistory, BrokerVersion
+from fencepost.checkers.metadata.partition_states import (
+    NO_LEADER,
+    PartitionHistory,
+    PartitionVersion,
+)
+from fencepost.checkers.metadata.records import LEADER_CHANGE, MetadataRecord
+from fencepost.checkers.metadata.view import MetadataView
+from fencepost.checkers.spans import FOREVER_NS, Span, common, outside
 
 LEAVING_NS: Final = 1_000_000_000
 """Left out at the end: there brokers begin to leave, and the clocks are not that sharp."""

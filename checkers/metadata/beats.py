@@ -15,9 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from checkers.metadata.exchanges import BY_PROXY, mask
-from checkers.metadata.rpcs import UNREACHED
-from checkers.sources import Source
+from fencepost.checkers.metadata.exchanges import BY_PROXY, mask
+from fencepost.checkers.metadata.rpcs import UNREACHED
+from fencepost.checkers.sources import Source
 
 HEARTBEAT: Final = "BrokerHeartbeat"
 ABSENT: Final = int(np.iinfo(np.int64).min)

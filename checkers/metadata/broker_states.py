@@ -8,7 +8,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from checkers.metadata.records import MetadataRecord
+from fencepost.checkers.metadata.records import MetadataRecord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,9 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from checkers.metadata.exchanges import BY_PROXY, CORRELATION
-from checkers.metadata.rpcs import UNREACHED
-from checkers.sources import Source
+from fencepost.checkers.metadata.exchanges import BY_PROXY, CORRELATION
+from fencepost.checkers.metadata.rpcs import UNREACHED
+from fencepost.checkers.sources import Source
 
 CLIENTS: Final = "clients"
 """The source of links that are of no node."""

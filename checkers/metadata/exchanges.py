@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from checkers.metadata.shared_values import shared_values
-from checkers.rows import OPEN_NS
+from fencepost.checkers.metadata.shared_values import shared_values
+from fencepost.checkers.rows import OPEN_NS
 
 BY_PROXY: Final = "answered"
 """The fate of a frame that the proxy made up itself."""

@@ -26,10 +26,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from checkers.metadata.remembered import remembered
-from checkers.rows import OPEN_NS
-from checkers.sources import Source, rows_of, source_of
-from history.roles import BROKER, role_of
+from fencepost.checkers.metadata.remembered import remembered
+from fencepost.checkers.rows import OPEN_NS
+from fencepost.checkers.sources import Source, rows_of, source_of
+from fencepost.history.roles import BROKER, role_of
 
 _EPOCHS_FROM: Final = 15
 """The version of Fetch that states epochs (KIP-903)."""

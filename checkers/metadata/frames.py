@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 import pyarrow as pa
 
-from checkers.metadata.shared_values import shared_values
+from fencepost.checkers.metadata.shared_values import shared_values
 
 
 class TapeRow(NamedTuple):

@@ -16,10 +16,10 @@ from typing import Final, TypeVar
 
 import pyarrow as pa
 
-from checkers.facts import Facts, Tables
-from checkers.metadata.records import MetadataRecord
-from checkers.metadata.setting_values import whole_number
-from checkers.metadata.view import MetadataView
+from fencepost.checkers.facts import Facts, Tables
+from fencepost.checkers.metadata.records import MetadataRecord
+from fencepost.checkers.metadata.setting_values import whole_number
+from fencepost.checkers.metadata.view import MetadataView
 
 REGISTRATION: Final = "BrokerInfoRecord"
 """The type of what a broker's znode says, in the log of record."""

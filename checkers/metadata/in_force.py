@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from checkers.facts import Facts
-from checkers.rows import OPEN_NS
+from fencepost.checkers.facts import Facts
+from fencepost.checkers.rows import OPEN_NS
 
 UNSURE = -1
 

@@ -25,14 +25,14 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from checkers.facts import Facts
-from checkers.metadata.partition_states import PartitionHistory, PartitionVersion
-from checkers.metadata.remembered import remembered
-from checkers.metadata.rpcs import Rpc, rpcs
-from checkers.metadata.sessions import term_at
-from checkers.metadata.view import MetadataView
-from checkers.rows import OPEN_NS
-from checkers.sources import Source
+from fencepost.checkers.facts import Facts
+from fencepost.checkers.metadata.partition_states import PartitionHistory, PartitionVersion
+from fencepost.checkers.metadata.remembered import remembered
+from fencepost.checkers.metadata.rpcs import Rpc, rpcs
+from fencepost.checkers.metadata.sessions import term_at
+from fencepost.checkers.metadata.view import MetadataView
+from fencepost.checkers.rows import OPEN_NS
+from fencepost.checkers.sources import Source
 
 ISR_CHANGE: Final = "IsrChange"
 _DEFINITE: Final = (

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from checkers.sources import Source
+from fencepost.checkers.sources import Source
 
 _KEYS: Final = ("node", "snapshot", "metadata_offset", "controller_epoch", "digest")
 

@@ -38,11 +38,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from checkers.facts import Facts
-from checkers.metadata.log_copies import copies_of, decided_end, extended, keys_of
-from checkers.metadata.records import MetadataRecord, records_in
-from checkers.metadata.remembered import remembered
-from checkers.sources import Keep, Source, everything, source_of
+from fencepost.checkers.facts import Facts
+from fencepost.checkers.metadata.log_copies import copies_of, decided_end, extended, keys_of
+from fencepost.checkers.metadata.records import MetadataRecord, records_in
+from fencepost.checkers.metadata.remembered import remembered
+from fencepost.checkers.sources import Keep, Source, everything, source_of
 
 LAST_OPEN_MS: Final = 1_000
 """How long the last batch of a log was open at most."""

@@ -9,9 +9,9 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from checkers.metadata.rpcs import UNREACHED, Rpcs, rpcs
-from checkers.metadata.setting_values import whole_number
-from checkers.sources import Source
+from fencepost.checkers.metadata.rpcs import UNREACHED, Rpcs, rpcs
+from fencepost.checkers.metadata.setting_values import whole_number
+from fencepost.checkers.sources import Source
 
 METADATA_HEARTBEAT: Final = "MetadataHeartbeat"
 CONTROLLER_SIDE: Final = "controller.heartbeat.timeout.ms"

@@ -11,8 +11,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from checkers.metadata.partition_states import PartitionHistory
-from checkers.metadata.records import MetadataRecord
+from fencepost.checkers.metadata.partition_states import PartitionHistory
+from fencepost.checkers.metadata.records import MetadataRecord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

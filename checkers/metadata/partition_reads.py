@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from checkers.metadata.remembered import remembered
-from checkers.sources import source_of
+from fencepost.checkers.metadata.remembered import remembered
+from fencepost.checkers.sources import source_of
 
 UNTOLD: Final = int(np.iinfo(np.int64).min)
 """The metadata offset of a read that tells none."""

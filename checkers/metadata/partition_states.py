@@ -17,9 +17,9 @@ from enum import StrEnum
 from itertools import zip_longest
 from typing import Final, Protocol, TypeVar
 
-from checkers.facts import Facts
-from checkers.metadata.records import MetadataRecord
-from checkers.rows import OPEN_NS
+from fencepost.checkers.facts import Facts
+from fencepost.checkers.metadata.records import MetadataRecord
+from fencepost.checkers.rows import OPEN_NS
 
 NO_LEADER: Final = -1
 _RECOVERING: Final = 1

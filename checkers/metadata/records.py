@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from checkers.metadata.shared_values import shared_values
+from fencepost.checkers.metadata.shared_values import shared_values
 
 LEADER_CHANGE: Final = "LeaderChangeMessage"
 

@@ -15,12 +15,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from checkers.metadata.exchanges import CORRELATION, exchanges, mask
-from checkers.metadata.frames import TapeRow, frames_of
-from checkers.metadata.remembered import remembered
-from checkers.metadata.shared_values import shared_values
-from checkers.sources import Source, source_of
-from history.cluster_schema import WIRE
+from fencepost.checkers.metadata.exchanges import CORRELATION, exchanges, mask
+from fencepost.checkers.metadata.frames import TapeRow, frames_of
+from fencepost.checkers.metadata.remembered import remembered
+from fencepost.checkers.metadata.shared_values import shared_values
+from fencepost.checkers.sources import Source, source_of
+from fencepost.history.cluster_schema import WIRE
 
 UNREACHED: Final = ("answered", "dropped", "undeliverable")
 """The fates, at the proxy, of frames that never reached their target."""

@@ -23,13 +23,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from checkers.facts import Facts
-from checkers.metadata.log_of_record import LogOfRecord
-from checkers.metadata.records import LEADER_CHANGE
-from checkers.metadata.remembered import remembered
-from checkers.metadata.rpcs import Rpc, rpcs
-from checkers.metadata.setting_values import whole_number
-from checkers.sources import Source
+from fencepost.checkers.facts import Facts
+from fencepost.checkers.metadata.log_of_record import LogOfRecord
+from fencepost.checkers.metadata.records import LEADER_CHANGE
+from fencepost.checkers.metadata.remembered import remembered
+from fencepost.checkers.metadata.rpcs import Rpc, rpcs
+from fencepost.checkers.metadata.setting_values import whole_number
+from fencepost.checkers.sources import Source
 
 _SETTINGS: Final = ("broker.session.timeout.ms", "registration.lease.timeout.ms")
 """The settings of Kafka, and of KIP-631 as first written; a node sets at most one of them."""

@@ -17,15 +17,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from checkers.metadata.client_answers import DATA_APIS, is_data_of_clients
-from checkers.metadata.follower_fetches import begun_first
-from checkers.metadata.frames import TapeRow
-from checkers.metadata.log_of_record import ROWS
-from checkers.metadata.metadata_heartbeats import heard_first
-from checkers.metadata.told_offsets import told_first
-from checkers.metadata.watermarks import raised_first
-from checkers.slices import Slice, Split
-from checkers.sources import Keep, Source, everything
+from fencepost.checkers.metadata.client_answers import DATA_APIS, is_data_of_clients
+from fencepost.checkers.metadata.follower_fetches import begun_first
+from fencepost.checkers.metadata.frames import TapeRow
+from fencepost.checkers.metadata.log_of_record import ROWS
+from fencepost.checkers.metadata.metadata_heartbeats import heard_first
+from fencepost.checkers.metadata.told_offsets import told_first
+from fencepost.checkers.metadata.watermarks import raised_first
+from fencepost.checkers.slices import Slice, Split
+from fencepost.checkers.sources import Keep, Source, everything
 
 COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
     "wire": (

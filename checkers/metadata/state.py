@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from checkers.metadata.records import MetadataRecord
+from fencepost.checkers.metadata.records import MetadataRecord
 
 Place = tuple[str, int]
 """(topic id, partition)."""

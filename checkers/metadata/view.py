@@ -16,14 +16,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from checkers.anomaly import Found, found, none
-from checkers.facts import Facts
-from checkers.metadata.broker_states import BrokerHistory, BrokerVersion, broker_histories
-from checkers.metadata.log_of_record import LogOfRecord, log_of_record
-from checkers.metadata.partition_states import PartitionHistory, partition_histories
-from checkers.metadata.sessions import Term, TermsOfNodes, terms_of
-from checkers.proof import Proof
-from checkers.sources import Keep, Source, everything, source_of
+from fencepost.checkers.anomaly import Found, found, none
+from fencepost.checkers.facts import Facts
+from fencepost.checkers.metadata.broker_states import BrokerHistory, BrokerVersion, broker_histories
+from fencepost.checkers.metadata.log_of_record import LogOfRecord, log_of_record
+from fencepost.checkers.metadata.partition_states import PartitionHistory, partition_histories
+from fencepost.checkers.metadata.sessions import Term, TermsOfNodes, terms_of
+from fencepost.checkers.proof import Proof
+from fencepost.checkers.sources import Keep, Source, everything, source_of
 
 METADATA: Final = "metadata"
 """The key of what concerns no partition and no broker alone."""

@@ -12,11 +12,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from checkers.metadata.client_answers import is_data_of_clients
-from checkers.metadata.exchanges import BY_PROXY, CORRELATION
-from checkers.metadata.frames import TapeRow
-from checkers.metadata.partition_states import PartitionHistory
-from checkers.sources import Source
+from fencepost.checkers.metadata.client_answers import is_data_of_clients
+from fencepost.checkers.metadata.exchanges import BY_PROXY, CORRELATION
+from fencepost.checkers.metadata.frames import TapeRow
+from fencepost.checkers.metadata.partition_states import PartitionHistory
+from fencepost.checkers.sources import Source
 
 _PLACE: Final = ("topic", "topic_id", "partition")
 _COLUMNS: Final = (*TapeRow._fields, CORRELATION, "session_epoch", "high_watermark")

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from checkers.rows import places_in_runs
+from fencepost.checkers.rows import places_in_runs
 
 _GROWTH: Final = "create-partitions"
 _COLUMNS: Final = ("topic", "call_ns", "f")

@@ -16,9 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from checkers.metadata.records import LEADER_CHANGE, MetadataRecord
-from checkers.metadata.view import MetadataView
-from checkers.sources import Source
+from fencepost.checkers.metadata.records import LEADER_CHANGE, MetadataRecord
+from fencepost.checkers.metadata.view import MetadataView
+from fencepost.checkers.sources import Source
 
 _REGISTERED: Final = "RegisterBrokerRecord"
 _SIDES: Final[tuple[Literal["left", "right"], ...]] = ("left", "right")

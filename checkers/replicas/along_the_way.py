@@ -29,22 +29,22 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from checkers.disk_faults import DISK_FAULTS
-from checkers.facts import Facts, Tables
-from checkers.metadata.partition_states import PartitionHistory, PartitionVersion
-from checkers.metadata.view import MetadataView
-from checkers.proof import Proof
-from checkers.replicas.commitments import commitments, in_force
-from checkers.replicas.log_ends import (
+from fencepost.checkers.disk_faults import DISK_FAULTS
+from fencepost.checkers.facts import Facts, Tables
+from fencepost.checkers.metadata.partition_states import PartitionHistory, PartitionVersion
+from fencepost.checkers.metadata.view import MetadataView
+from fencepost.checkers.proof import Proof
+from fencepost.checkers.replicas.commitments import commitments, in_force
+from fencepost.checkers.replicas.log_ends import (
     HighestAcknowledged,
     LogEndBound,
     appended_ends,
     fetched_ends,
     first_acknowledged,
 )
-from checkers.replicas.sends import AcknowledgedSends, KeySends, sends_by_key
-from checkers.sources import streamed
-from checkers.spans import FOREVER_NS, Span, outside
+from fencepost.checkers.replicas.sends import AcknowledgedSends, KeySends, sends_by_key
+from fencepost.checkers.sources import streamed
+from fencepost.checkers.spans import FOREVER_NS, Span, outside
 
 _ALWAYS: Final = Span(from_ns=-FOREVER_NS, until_ns=FOREVER_NS)
 

@@ -25,18 +25,27 @@ from functools import partial
 from itertools import chain
 from typing import Final
 
-from checkers.anomaly import Found
-from checkers.entry import CatalogueEntry, Nearness
-from checkers.facts import Judged, Tables
-from checkers.metadata.partition_states import NO_LEADER, PartitionHistory, PartitionVersion
-from checkers.metadata.view import MetadataView, by_key, spelled
-from checkers.proof import Proof
-from checkers.replicas.commitments import commitments
-from checkers.replicas.min_isr import MORE_THAN_THE_LEADER, AppliedOffsets, enough, min_isr
-from checkers.replicas.sends import AcknowledgedSends, acknowledged, sends_by_key
-from checkers.replicas.stretches import below_min_isr_proofs
-from checkers.slices import Split
-from checkers.table_check import TableCheck
+from fencepost.checkers.anomaly import Found
+from fencepost.checkers.entry import CatalogueEntry, Nearness
+from fencepost.checkers.facts import Judged, Tables
+from fencepost.checkers.metadata.partition_states import (
+    NO_LEADER,
+    PartitionHistory,
+    PartitionVersion,
+)
+from fencepost.checkers.metadata.view import MetadataView, by_key, spelled
+from fencepost.checkers.proof import Proof
+from fencepost.checkers.replicas.commitments import commitments
+from fencepost.checkers.replicas.min_isr import (
+    MORE_THAN_THE_LEADER,
+    AppliedOffsets,
+    enough,
+    min_isr,
+)
+from fencepost.checkers.replicas.sends import AcknowledgedSends, acknowledged, sends_by_key
+from fencepost.checkers.replicas.stretches import below_min_isr_proofs
+from fencepost.checkers.slices import Split
+from fencepost.checkers.table_check import TableCheck
 
 ENTRY: Final = CatalogueEntry.of(
     __doc__,

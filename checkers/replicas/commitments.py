@@ -18,9 +18,9 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from checkers.facts import Facts
-from checkers.metadata.partition_states import PartitionVersion
-from checkers.replicas.sends import AcknowledgedSends
+from fencepost.checkers.facts import Facts
+from fencepost.checkers.metadata.partition_states import PartitionVersion
+from fencepost.checkers.replicas.sends import AcknowledgedSends
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

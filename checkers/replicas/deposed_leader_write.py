@@ -33,18 +33,22 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from checkers.anomaly import Found
-from checkers.entry import CatalogueEntry, Nearness
-from checkers.facts import Judged, Tables
-from checkers.metadata.partition_states import NO_LEADER, PartitionHistory, PartitionVersion
-from checkers.metadata.view import MetadataView, by_key, spelled
-from checkers.proof import Proof
-from checkers.replicas.min_isr import AppliedOffsets
-from checkers.replicas.replica_logs import ReplicaLog, replica_logs
-from checkers.replicas.sends import AcknowledgedSends, acknowledged, sends_by_key
-from checkers.replicas.stretches import stretch_proofs
-from checkers.slices import Split
-from checkers.table_check import TableCheck
+from fencepost.checkers.anomaly import Found
+from fencepost.checkers.entry import CatalogueEntry, Nearness
+from fencepost.checkers.facts import Judged, Tables
+from fencepost.checkers.metadata.partition_states import (
+    NO_LEADER,
+    PartitionHistory,
+    PartitionVersion,
+)
+from fencepost.checkers.metadata.view import MetadataView, by_key, spelled
+from fencepost.checkers.proof import Proof
+from fencepost.checkers.replicas.min_isr import AppliedOffsets
+from fencepost.checkers.replicas.replica_logs import ReplicaLog, replica_logs
+from fencepost.checkers.replicas.sends import AcknowledgedSends, acknowledged, sends_by_key
+from fencepost.checkers.replicas.stretches import stretch_proofs
+from fencepost.checkers.slices import Split
+from fencepost.checkers.table_check import TableCheck
 
 ENTRY: Final = CatalogueEntry.of(
     __doc__,

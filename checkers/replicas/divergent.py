@@ -30,15 +30,21 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from checkers.anomaly import Found, none
-from checkers.entry import CatalogueEntry, Nearness, Strength
-from checkers.facts import Judged, Tables
-from checkers.metadata.view import MetadataView, spelled
-from checkers.proof import Proof
-from checkers.ranges import range_rule, stretches
-from checkers.replicas.replica_logs import NO_VALUE, UNCLEAN, ReplicaLog, keys_of, replica_logs
-from checkers.slices import Split
-from checkers.table_check import TableCheck
+from fencepost.checkers.anomaly import Found, none
+from fencepost.checkers.entry import CatalogueEntry, Nearness, Strength
+from fencepost.checkers.facts import Judged, Tables
+from fencepost.checkers.metadata.view import MetadataView, spelled
+from fencepost.checkers.proof import Proof
+from fencepost.checkers.ranges import range_rule, stretches
+from fencepost.checkers.replicas.replica_logs import (
+    NO_VALUE,
+    UNCLEAN,
+    ReplicaLog,
+    keys_of,
+    replica_logs,
+)
+from fencepost.checkers.slices import Split
+from fencepost.checkers.table_check import TableCheck
 
 ENTRY: Final = CatalogueEntry.of(
     __doc__,

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from checkers.rows import OPEN_NS, taken
+from fencepost.checkers.rows import OPEN_NS, taken
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,16 +26,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from checkers.facts import Facts
-from checkers.metadata.broker_states import BrokerHistory
-from checkers.metadata.frames import TapeRow
-from checkers.metadata.partition_states import Cause, PartitionHistory, PartitionVersion
-from checkers.metadata.remembered import remembered
-from checkers.metadata.shared_values import shared_values
-from checkers.proof import Proof
-from checkers.replicas.commitments import Commitment, commitments, in_force
-from checkers.replicas.sends import AcknowledgedSends
-from checkers.sources import Source
+from fencepost.checkers.facts import Facts
+from fencepost.checkers.metadata.broker_states import BrokerHistory
+from fencepost.checkers.metadata.frames import TapeRow
+from fencepost.checkers.metadata.partition_states import Cause, PartitionHistory, PartitionVersion
+from fencepost.checkers.metadata.remembered import remembered
+from fencepost.checkers.metadata.shared_values import shared_values
+from fencepost.checkers.proof import Proof
+from fencepost.checkers.replicas.commitments import Commitment, commitments, in_force
+from fencepost.checkers.replicas.sends import AcknowledgedSends
+from fencepost.checkers.sources import Source
 
 FETCH: Final = "Fetch"
 """The API whose requests `fetched_ends` reads."""

@@ -13,11 +13,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from checkers.facts import Facts, Tables
-from checkers.metadata.partition_states import PartitionVersion
-from checkers.metadata.setting_values import whole_number
-from checkers.metadata.view import MetadataView
-from checkers.standstills import Standstills
+from fencepost.checkers.facts import Facts, Tables
+from fencepost.checkers.metadata.partition_states import PartitionVersion
+from fencepost.checkers.metadata.setting_values import whole_number
+from fencepost.checkers.metadata.view import MetadataView
+from fencepost.checkers.standstills import Standstills
 
 SETTING: Final = "min.insync.replicas"
 MORE_THAN_THE_LEADER: Final = 2

@@ -16,19 +16,28 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from checkers.anomaly import Found
-from checkers.entry import CatalogueEntry, Nearness, Strength
-from checkers.facts import Facts, Judged, Tables
-from checkers.metadata.in_force import UNSURE, in_force
-from checkers.metadata.partition_states import NO_LEADER, PartitionHistory, PartitionVersion
-from checkers.metadata.view import MetadataView, by_key, first_calls, spelled
-from checkers.proof import Proof
-from checkers.replicas.first_reads import FirstReads, first_reads
-from checkers.replicas.min_isr import MORE_THAN_THE_LEADER, AppliedOffsets, enough, min_isr
-from checkers.replicas.stretches import below_min_isr_proofs
-from checkers.rows import OPEN_NS
-from checkers.slices import Split
-from checkers.table_check import TableCheck
+from fencepost.checkers.anomaly import Found
+from fencepost.checkers.entry import CatalogueEntry, Nearness, Strength
+from fencepost.checkers.facts import Facts, Judged, Tables
+from fencepost.checkers.metadata.in_force import UNSURE, in_force
+from fencepost.checkers.metadata.partition_states import (
+    NO_LEADER,
+    PartitionHistory,
+    PartitionVersion,
+)
+from fencepost.checkers.metadata.view import MetadataView, by_key, first_calls, spelled
+from fencepost.checkers.proof import Proof
+from fencepost.checkers.replicas.first_reads import FirstReads, first_reads
+from fencepost.checkers.replicas.min_isr import (
+    MORE_THAN_THE_LEADER,
+    AppliedOffsets,
+    enough,
+    min_isr,
+)
+from fencepost.checkers.replicas.stretches import below_min_isr_proofs
+from fencepost.checkers.rows import OPEN_NS
+from fencepost.checkers.slices import Split
+from fencepost.checkers.table_check import TableCheck
 
 READ_ENTRY: Final = CatalogueEntry.of(
     """D21 read-below-min-isr: A record was first read while the ISR was smaller than asked for.

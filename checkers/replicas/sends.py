@@ -13,10 +13,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from checkers.facts import Tables
-from checkers.metadata.remembered import remembered
-from checkers.rows import OPEN_NS, taken
-from checkers.sources import Source, streamed
+from fencepost.checkers.facts import Tables
+from fencepost.checkers.metadata.remembered import remembered
+from fencepost.checkers.rows import OPEN_NS, taken
+from fencepost.checkers.sources import Source, streamed
 
 SENDS_AT_ONCE: Final = 1 << 18
 """The sends of a stretch, about: 10 MB, and as much again for each array made of them."""

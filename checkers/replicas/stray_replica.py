@@ -37,15 +37,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from checkers.disk_faults import DISK_FAULTS, DISK_REFUSALS
-from checkers.entry import CatalogueEntry, Nearness
-from checkers.facts import Facts, Judged, Tables
-from checkers.metadata.broker_states import BrokerHistory
-from checkers.metadata.partition_states import PartitionHistory, PartitionVersion
-from checkers.metadata.view import MetadataView, by_partition
-from checkers.proof import Proof
-from checkers.rows import OPEN_NS
-from checkers.table_check import TableCheck
+from fencepost.checkers.disk_faults import DISK_FAULTS, DISK_REFUSALS
+from fencepost.checkers.entry import CatalogueEntry, Nearness
+from fencepost.checkers.facts import Facts, Judged, Tables
+from fencepost.checkers.metadata.broker_states import BrokerHistory
+from fencepost.checkers.metadata.partition_states import PartitionHistory, PartitionVersion
+from fencepost.checkers.metadata.view import MetadataView, by_partition
+from fencepost.checkers.proof import Proof
+from fencepost.checkers.rows import OPEN_NS
+from fencepost.checkers.table_check import TableCheck
 
 ENTRY: Final = CatalogueEntry.of(
     __doc__,

@@ -6,12 +6,12 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from checkers.metadata.partition_states import PartitionVersion
-from checkers.proof import Proof
-from checkers.ranges import range_rule, stretches
-from checkers.replicas.first_reads import FirstReads
-from checkers.replicas.min_isr import SETTING
-from checkers.replicas.sends import AcknowledgedSends
+from fencepost.checkers.metadata.partition_states import PartitionVersion
+from fencepost.checkers.proof import Proof
+from fencepost.checkers.ranges import range_rule, stretches
+from fencepost.checkers.replicas.first_reads import FirstReads
+from fencepost.checkers.replicas.min_isr import SETTING
+from fencepost.checkers.replicas.sends import AcknowledgedSends
 
 _GAP_MAX: Final = 1000
 """Gaps inside a stretch are markers, or records of others."""

@@ -32,22 +32,22 @@ from typing import Final
 
 import pyarrow as pa
 
-from checkers.anomaly import Found
-from checkers.disk_faults import last_disk_fault_ns
-from checkers.entry import CatalogueEntry, Nearness, Strength
-from checkers.facts import Judged, Tables
-from checkers.membership import has_repeats
-from checkers.metadata.partition_states import PartitionHistory, PartitionVersion
-from checkers.metadata.view import MetadataView, by_key, spelled
-from checkers.proof import Proof
-from checkers.replicas.along_the_way import course_of, cut_records
-from checkers.replicas.commitments import Commitment, commitments
-from checkers.replicas.log_ends import FETCH
-from checkers.replicas.replica_logs import UNCLEAN, ReplicaLog, replica_logs
-from checkers.replicas.sends import AcknowledgedSends, acknowledged, sends_by_key
-from checkers.replicas.stretches import stretch_proofs
-from checkers.slices import Split
-from checkers.table_check import SlicedKernel, TableCheck
+from fencepost.checkers.anomaly import Found
+from fencepost.checkers.disk_faults import last_disk_fault_ns
+from fencepost.checkers.entry import CatalogueEntry, Nearness, Strength
+from fencepost.checkers.facts import Judged, Tables
+from fencepost.checkers.membership import has_repeats
+from fencepost.checkers.metadata.partition_states import PartitionHistory, PartitionVersion
+from fencepost.checkers.metadata.view import MetadataView, by_key, spelled
+from fencepost.checkers.proof import Proof
+from fencepost.checkers.replicas.along_the_way import course_of, cut_records
+from fencepost.checkers.replicas.commitments import Commitment, commitments
+from fencepost.checkers.replicas.log_ends import FETCH
+from fencepost.checkers.replicas.replica_logs import UNCLEAN, ReplicaLog, replica_logs
+from fencepost.checkers.replicas.sends import AcknowledgedSends, acknowledged, sends_by_key
+from fencepost.checkers.replicas.stretches import stretch_proofs
+from fencepost.checkers.slices import Split
+from fencepost.checkers.table_check import SlicedKernel, TableCheck
 
 ENTRY: Final = CatalogueEntry.of(
     __doc__,

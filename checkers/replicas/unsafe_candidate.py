@@ -27,18 +27,18 @@ from typing import Any, Final
 
 import pyarrow.compute as pc
 
-from checkers.anomaly import Found
-from checkers.entry import CatalogueEntry, Nearness, Strength
-from checkers.facts import Judged, Tables
-from checkers.metadata.partition_states import PartitionHistory
-from checkers.metadata.view import MetadataView, doubtful, spelled
-from checkers.proof import Proof
-from checkers.replicas.along_the_way import course_of, lacking_leaders, lacking_members
-from checkers.replicas.log_ends import FETCH
-from checkers.replicas.replica_logs import UNCLEAN
-from checkers.replicas.sends import acknowledged, sends_by_key
-from checkers.slices import Split
-from checkers.table_check import TableCheck
+from fencepost.checkers.anomaly import Found
+from fencepost.checkers.entry import CatalogueEntry, Nearness, Strength
+from fencepost.checkers.facts import Judged, Tables
+from fencepost.checkers.metadata.partition_states import PartitionHistory
+from fencepost.checkers.metadata.view import MetadataView, doubtful, spelled
+from fencepost.checkers.proof import Proof
+from fencepost.checkers.replicas.along_the_way import course_of, lacking_leaders, lacking_members
+from fencepost.checkers.replicas.log_ends import FETCH
+from fencepost.checkers.replicas.replica_logs import UNCLEAN
+from fencepost.checkers.replicas.sends import acknowledged, sends_by_key
+from fencepost.checkers.slices import Split
+from fencepost.checkers.table_check import TableCheck
 
 ENTRY: Final = CatalogueEntry.of(
     __doc__,

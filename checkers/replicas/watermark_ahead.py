@@ -28,20 +28,20 @@ import numpy as np
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from checkers.anomaly import Found
-from checkers.disk_faults import DISK_FAULTS
-from checkers.entry import CatalogueEntry, Nearness, Strength
-from checkers.facts import Judged, Tables
-from checkers.metadata.partition_states import PartitionHistory
-from checkers.metadata.view import MetadataView, by_key, spelled
-from checkers.metadata.watermarks import ToldWatermarks, told_to_clients
-from checkers.proof import Proof
-from checkers.replicas.replica_logs import UNCLEAN
-from checkers.replicas.sends import AcknowledgedSends, acknowledged, sends_by_key
-from checkers.rows import OPEN_NS
-from checkers.slices import Split
-from checkers.sources import streamed
-from checkers.table_check import TableCheck
+from fencepost.checkers.anomaly import Found
+from fencepost.checkers.disk_faults import DISK_FAULTS
+from fencepost.checkers.entry import CatalogueEntry, Nearness, Strength
+from fencepost.checkers.facts import Judged, Tables
+from fencepost.checkers.metadata.partition_states import PartitionHistory
+from fencepost.checkers.metadata.view import MetadataView, by_key, spelled
+from fencepost.checkers.metadata.watermarks import ToldWatermarks, told_to_clients
+from fencepost.checkers.proof import Proof
+from fencepost.checkers.replicas.replica_logs import UNCLEAN
+from fencepost.checkers.replicas.sends import AcknowledgedSends, acknowledged, sends_by_key
+from fencepost.checkers.rows import OPEN_NS
+from fencepost.checkers.slices import Split
+from fencepost.checkers.sources import streamed
+from fencepost.checkers.table_check import TableCheck
 
 ENTRY: Final = CatalogueEntry.of(
     __doc__,

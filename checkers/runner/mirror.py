@@ -21,10 +21,10 @@ from py4j.protocol import Py4JError
 from pyarrow.fs import FileSelector, FileSystem, FileType
 from pyspark.sql import SparkSession
 
-from checkers.runner.storage import file_system
-from history.failure import HarnessError
-from history.manifest import Manifest, read_manifest
-from history.run_directory import RunDirectory
+from fencepost.checkers.runner.storage import file_system
+from fencepost.history.failure import HarnessError
+from fencepost.history.manifest import Manifest, read_manifest
+from fencepost.history.run_directory import RunDirectory
 
 _HISTORY: Final = "history/"
 _PAPERS: Final = ("scenario.yaml", "play.yaml")

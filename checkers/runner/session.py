@@ -34,8 +34,13 @@ from pyspark.errors import PySparkException
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
-from checkers.runner.memory import machine_memory_bytes, worker_limit_bytes, worker_variables
-from history.failure import HarnessError
+from fencepost.checkers.runner.memory import (
+    machine_memory_bytes,
+    worker_limit_bytes,
+    worker_variables,
+)
+from fencepost.history.failure import HarnessError
+from fencepost.history.program import IMPORT_ROOT
 
 _HERE: Final = Path(__file__).parent
 _LOG_TAIL_BYTES: Final = 2000
@@ -73,7 +78,7 @@ _WORKER_MEMORY: Final = "spark.executor.pyspark.memory"
 
 _OF_ANOTHER_SPARK: Final = ("SPARK_HOME", "SPARK_CONF_DIR", "PYSPARK_SUBMIT_ARGS")
 """Settings of the environment that would start something else than PySpark's own jars."""
-PACKAGES: Final = ("checkers", "history")
+PACKAGES: Final = ("fencepost.checkers", "fencepost.history")
 """The packages that a task may import: checkers import nothing else of ours."""
 
 _LEFT_BEHIND: Final = ("__pycache__",)
@@ -133,7 +138,8 @@ def code_archive(directory: Path) -> Path:
 
     Raises OSError if the disk refuses.
     """
-    content = {name: data for package in PACKAGES for name, data in _content(package)}
+    content = {"fencepost/__init__.py": (files("fencepost") / "__init__.py").read_bytes()}
+    content |= {name: data for package in PACKAGES for name, data in _content(package)}
     path = directory / f"fencepost-{_digest(content)}.zip"
     with ZipFile(path, "w", ZIP_DEFLATED) as archive:
         for name, data in content.items():
@@ -200,7 +206,7 @@ def _variables(java_home: Path, *, local: bool) -> dict[str, str]:
 
 def _python_path() -> str:
     inherited = os.environ.get("PYTHONPATH", "")
-    return os.pathsep.join(filter(None, [str(_HERE.parent.parent), inherited]))
+    return os.pathsep.join(filter(None, [str(IMPORT_ROOT), inherited]))
 
 
 @contextmanager
@@ -228,7 +234,7 @@ def _tail(log: Path) -> str:
 
 
 def _content(package: str) -> Iterator[tuple[str, bytes]]:
-    return _files_below(files(package), package)
+    return _files_below(files(package), package.replace(".", "/"))
 
 
 def _files_below(folder: Traversable, path: str) -> Iterator[tuple[str, bytes]]:

@@ -15,8 +15,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from checkers.runner.memory import give_back_what_is_freed
-from checkers.runner.tasks import JobError, Parcel
+from fencepost.checkers.runner.memory import give_back_what_is_freed
+from fencepost.checkers.runner.tasks import JobError, Parcel
 
 _PARCELS: Final = pa.schema(
     [

@@ -12,8 +12,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from checkers.runner.tables import SealedFile, opened, stretches_of
-from history.failure import HarnessError
+from fencepost.checkers.runner.tables import SealedFile, opened, stretches_of
+from fencepost.history.failure import HarnessError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

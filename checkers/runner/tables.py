@@ -17,17 +17,17 @@ from typing import Any, Final, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from checkers.runner.memory import out_of_memory
-from checkers.runner.storage import file_size, parquet_file, sha256
-from checkers.runner.tasks import TaskResult, TaskSession, run_tasks
-from checkers.sources import Source
-from history.failure import HarnessError
-from history.manifest import Manifest
-from history.models import MODEL_TABLES
-from history.reader import load_table, table_files
-from history.run_directory import RunDirectory
-from history.schema import RECORD_BUCKET_COUNT, TABLES, with_later_columns
-from history.writer import bucket_file
+from fencepost.checkers.runner.memory import out_of_memory
+from fencepost.checkers.runner.storage import file_size, parquet_file, sha256
+from fencepost.checkers.runner.tasks import TaskResult, TaskSession, run_tasks
+from fencepost.checkers.sources import Source
+from fencepost.history.failure import HarnessError
+from fencepost.history.manifest import Manifest
+from fencepost.history.models import MODEL_TABLES
+from fencepost.history.reader import load_table, table_files
+from fencepost.history.run_directory import RunDirectory
+from fencepost.history.schema import RECORD_BUCKET_COUNT, TABLES, with_later_columns
+from fencepost.history.writer import bucket_file
 
 Content = TypeVar("Content")
 

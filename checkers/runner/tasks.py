@@ -20,8 +20,8 @@ from dataclasses import dataclass
 from time import perf_counter
 from typing import Any, Final, Generic, Protocol, TypeVar
 
-from checkers.runner.memory import give_back, out_of_memory
-from history.failure import HarnessError
+from fencepost.checkers.runner.memory import give_back, out_of_memory
+from fencepost.history.failure import HarnessError
 
 _LOG: Final = logging.getLogger(__name__)
 _LONG_S: Final = 0.1

@@ -19,19 +19,19 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from checkers.anomaly import ANOMALIES, Found, found
-from checkers.check_group import GroupAnswers
-from checkers.entry import CatalogueEntry, Nearness
-from checkers.finding_rows import findings_table, found_row
-from checkers.proof import Proof
-from checkers.results import FileAnswers, anomalies_found, result_of
-from checkers.service.level import ServicePass
-from checkers.service.silences import KeySilence
-from checkers.service.uses import SilencesOfKey, UseSums
-from checkers.verdict import CheckResult, Validity
-from history.beat import STALL
-from history.manifest import Manifest
-from history.schema import CUT_SEGMENTS
+from fencepost.checkers.anomaly import ANOMALIES, Found, found
+from fencepost.checkers.check_group import GroupAnswers
+from fencepost.checkers.entry import CatalogueEntry, Nearness
+from fencepost.checkers.finding_rows import findings_table, found_row
+from fencepost.checkers.proof import Proof
+from fencepost.checkers.results import FileAnswers, anomalies_found, result_of
+from fencepost.checkers.service.level import ServicePass
+from fencepost.checkers.service.silences import KeySilence
+from fencepost.checkers.service.uses import SilencesOfKey, UseSums
+from fencepost.checkers.verdict import CheckResult, Validity
+from fencepost.history.beat import STALL
+from fencepost.history.manifest import Manifest
+from fencepost.history.schema import CUT_SEGMENTS
 
 _NS: Final = 1_000_000_000
 _RECORDED_WHOLE: Final = ("dense-indices", "whole-run", "whole-znodes", "whole-history")

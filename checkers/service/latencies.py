@@ -15,9 +15,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from checkers.grounds.operations import BUCKETS_AN_OCTAVE, FaultWindow
-from checkers.service.silences import Asks
-from checkers.service_level import LatencyLevel
+from fencepost.checkers.grounds.operations import BUCKETS_AN_OCTAVE, FaultWindow
+from fencepost.checkers.service.silences import Asks
+from fencepost.checkers.service_level import LatencyLevel
 
 SLOWEST_MAX: Final = 5
 """The slowest asks outside faults that are kept."""

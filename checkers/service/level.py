@@ -8,14 +8,14 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from checkers.grounds.fault_kinds import kinds_of_run
-from checkers.grounds.grounds import fault_windows
-from checkers.grounds.operations import FaultWindow
-from checkers.runner.tables import SealedFile, byte_count, cluster_file, operation_files
-from checkers.runner.tasks import TaskSession, run_tasks
-from checkers.service.silences import KeySilence
-from checkers.service.uses import USES, SilencesOfKey, UseSums, sums_of_files
-from checkers.service_level import (
+from fencepost.checkers.grounds.fault_kinds import kinds_of_run
+from fencepost.checkers.grounds.grounds import fault_windows
+from fencepost.checkers.grounds.operations import FaultWindow
+from fencepost.checkers.runner.tables import SealedFile, byte_count, cluster_file, operation_files
+from fencepost.checkers.runner.tasks import TaskSession, run_tasks
+from fencepost.checkers.service.silences import KeySilence
+from fencepost.checkers.service.uses import USES, SilencesOfKey, UseSums, sums_of_files
+from fencepost.checkers.service_level import (
     SILENCE_S_MIN,
     FaultAmong,
     FaultService,
@@ -24,13 +24,13 @@ from checkers.service_level import (
     SilenceOf,
     UseService,
 )
-from checkers.verdict import CheckResult, Validity
-from history.beat import STALL
-from history.failure import HarnessError
-from history.manifest import Manifest
-from history.models import MODEL_TABLES
-from history.run_directory import RunDirectory
-from history.schema import RECORD_BUCKET_COUNT
+from fencepost.checkers.verdict import CheckResult, Validity
+from fencepost.history.beat import STALL
+from fencepost.history.failure import HarnessError
+from fencepost.history.manifest import Manifest
+from fencepost.history.models import MODEL_TABLES
+from fencepost.history.run_directory import RunDirectory
+from fencepost.history.schema import RECORD_BUCKET_COUNT
 
 _NS: Final = 1_000_000_000
 _AMONG_MAX: Final = 4

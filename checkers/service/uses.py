@@ -16,12 +16,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from checkers.grounds.operations import FaultWindow
-from checkers.runner.tables import SealedFile, opened
-from checkers.service.latencies import FaultReach, FaultWindows, LatencySums
-from checkers.service.silences import Asks, KeySilence, SilenceFold
-from history.models import MODEL_TABLES
-from history.operation import F, Outcome
+from fencepost.checkers.grounds.operations import FaultWindow
+from fencepost.checkers.runner.tables import SealedFile, opened
+from fencepost.checkers.service.latencies import FaultReach, FaultWindows, LatencySums
+from fencepost.checkers.service.silences import Asks, KeySilence, SilenceFold
+from fencepost.history.models import MODEL_TABLES
+from fencepost.history.operation import F, Outcome
 
 KEPT_MAX: Final = 100
 """The silences of a key that are kept with their operations: the longest."""

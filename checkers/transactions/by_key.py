@@ -14,16 +14,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from checkers.anomaly import Found, found, none
-from checkers.entry import CatalogueEntry, Nearness, Strength
-from checkers.facts import Judged, Tables
-from checkers.membership import distinct, has_repeats
-from checkers.metadata.view import MetadataView
-from checkers.proof import Proof
-from checkers.slices import Split
-from checkers.sources import Source, streamed
-from checkers.table_check import TableCheck
-from history.operation import F, Outcome
+from fencepost.checkers.anomaly import Found, found, none
+from fencepost.checkers.entry import CatalogueEntry, Nearness, Strength
+from fencepost.checkers.facts import Judged, Tables
+from fencepost.checkers.membership import distinct, has_repeats
+from fencepost.checkers.metadata.view import MetadataView
+from fencepost.checkers.proof import Proof
+from fencepost.checkers.slices import Split
+from fencepost.checkers.sources import Source, streamed
+from fencepost.checkers.table_check import TableCheck
+from fencepost.history.operation import F, Outcome
 
 SKIPPED_ENTRY: Final = CatalogueEntry.of(
     """D9 skipped-send: Others stand between the records of a transaction.

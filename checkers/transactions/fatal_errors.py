@@ -24,11 +24,11 @@ Source: KIP-360; KIP-890; KIP-1050; KAFKA-19690
 
 from typing import Any, Final
 
-from checkers.entry import CatalogueEntry, Nearness
-from checkers.facts import Judged, Tables
-from checkers.metadata.view import MetadataView, spelled
-from checkers.proof import Proof
-from checkers.table_check import TableCheck
+from fencepost.checkers.entry import CatalogueEntry, Nearness
+from fencepost.checkers.facts import Judged, Tables
+from fencepost.checkers.metadata.view import MetadataView, spelled
+from fencepost.checkers.proof import Proof
+from fencepost.checkers.table_check import TableCheck
 
 _BOUND: Final = "fatal_errors_max_count"
 ENTRY: Final = CatalogueEntry.of(

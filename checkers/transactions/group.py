@@ -9,24 +9,24 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from checkers.anomaly import Found, none
-from checkers.check_group import CheckGroup, GroupAnswers, Question
-from checkers.finding_rows import FINDINGS, findings_table, found_row
-from checkers.results import FileAnswers, anomalies_found, result_of
-from checkers.runner.tables import record_files
-from checkers.runner.tasks import TaskResult
-from checkers.transactions.hanging import HANGING, hanging_transactions
-from checkers.transactions.open_transactions import OpenTransaction, open_in
-from checkers.transactions.torn import (
+from fencepost.checkers.anomaly import Found, none
+from fencepost.checkers.check_group import CheckGroup, GroupAnswers, Question
+from fencepost.checkers.finding_rows import FINDINGS, findings_table, found_row
+from fencepost.checkers.results import FileAnswers, anomalies_found, result_of
+from fencepost.checkers.runner.tables import record_files
+from fencepost.checkers.runner.tasks import TaskResult
+from fencepost.checkers.transactions.hanging import HANGING, hanging_transactions
+from fencepost.checkers.transactions.open_transactions import OpenTransaction, open_in
+from fencepost.checkers.transactions.torn import (
     TORN,
     sightings_in,
     suspects,
     torn_transactions,
     whole_transactions,
 )
-from checkers.verdict import CheckResult, Validity
-from history.failure import HarnessError
-from history.schema import RECORD_BUCKET_COUNT
+from fencepost.checkers.verdict import CheckResult, Validity
+from fencepost.history.failure import HarnessError
+from fencepost.history.schema import RECORD_BUCKET_COUNT
 
 Content = TypeVar("Content")
 

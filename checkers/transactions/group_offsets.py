@@ -40,14 +40,14 @@ from typing import Any, Final
 
 import numpy as np
 
-from checkers.anomaly import Found, found
-from checkers.entry import CatalogueEntry, Nearness
-from checkers.facts import Judged, Tables
-from checkers.metadata.view import MetadataView
-from checkers.proof import Proof
-from checkers.rows import OPEN_NS
-from checkers.table_check import TableCheck
-from history.operation import FETCH_OFFSETS, SEND_OFFSETS, Outcome
+from fencepost.checkers.anomaly import Found, found
+from fencepost.checkers.entry import CatalogueEntry, Nearness
+from fencepost.checkers.facts import Judged, Tables
+from fencepost.checkers.metadata.view import MetadataView
+from fencepost.checkers.proof import Proof
+from fencepost.checkers.rows import OPEN_NS
+from fencepost.checkers.table_check import TableCheck
+from fencepost.history.operation import FETCH_OFFSETS, SEND_OFFSETS, Outcome
 
 ENTRY: Final = CatalogueEntry.of(
     __doc__,

@@ -32,10 +32,10 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from checkers.anomaly import Found, found, none
-from checkers.entry import CatalogueEntry, Nearness
-from checkers.proof import Proof
-from checkers.transactions.open_transactions import OpenTransaction
+from fencepost.checkers.anomaly import Found, found, none
+from fencepost.checkers.entry import CatalogueEntry, Nearness
+from fencepost.checkers.proof import Proof
+from fencepost.checkers.transactions.open_transactions import OpenTransaction
 
 HANGING: Final = CatalogueEntry.of(
     __doc__,

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from checkers.runner.tables import SealedFile, source_in
+from fencepost.checkers.runner.tables import SealedFile, source_in
 
 _VALUES_MAX: Final = 5
 _COLUMNS: Final = (

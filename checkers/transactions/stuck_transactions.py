@@ -34,13 +34,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from checkers.entry import CatalogueEntry, Nearness
-from checkers.facts import Judged, Tables
-from checkers.metadata.view import MetadataView, spelled
-from checkers.proof import Proof
-from checkers.spans import FOREVER_NS, Span, outside
-from checkers.table_check import TableCheck
-from history.operation import Outcome
+from fencepost.checkers.entry import CatalogueEntry, Nearness
+from fencepost.checkers.facts import Judged, Tables
+from fencepost.checkers.metadata.view import MetadataView, spelled
+from fencepost.checkers.proof import Proof
+from fencepost.checkers.spans import FOREVER_NS, Span, outside
+from fencepost.checkers.table_check import TableCheck
+from fencepost.history.operation import Outcome
 
 ENTRY: Final = CatalogueEntry.of(
     __doc__,

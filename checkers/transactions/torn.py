@@ -36,14 +36,14 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from checkers.anomaly import Found, found
-from checkers.entry import CatalogueEntry, Nearness
-from checkers.membership import is_among
-from checkers.proof import Proof
-from checkers.rows import COLUMNS, FAIL, Rows, split
-from checkers.runner.tables import SealedFile, keys_in
-from checkers.setting import FinalRead
-from history.operation import Outcome
+from fencepost.checkers.anomaly import Found, found
+from fencepost.checkers.entry import CatalogueEntry, Nearness
+from fencepost.checkers.membership import is_among
+from fencepost.checkers.proof import Proof
+from fencepost.checkers.rows import COLUMNS, FAIL, Rows, split
+from fencepost.checkers.runner.tables import SealedFile, keys_in
+from fencepost.checkers.setting import FinalRead
+from fencepost.history.operation import Outcome
 
 TORN: Final = CatalogueEntry.of(
     __doc__,

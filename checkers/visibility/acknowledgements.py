@@ -21,10 +21,10 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from checkers.metadata.beats import ABSENT, TapedHeartbeats
-from checkers.metadata.broker_states import BrokerHistory, BrokerVersion
-from checkers.metadata.sessions import Term
-from checkers.metadata.view import MetadataView
+from fencepost.checkers.metadata.beats import ABSENT, TapedHeartbeats
+from fencepost.checkers.metadata.broker_states import BrokerHistory, BrokerVersion
+from fencepost.checkers.metadata.sessions import Term
+from fencepost.checkers.metadata.view import MetadataView
 
 SOURCE: Final = (
     "the draft that adds LowestAcknowledgedOffset to BrokerHeartbeat, Read-after-write visibility"

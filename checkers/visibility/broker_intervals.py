@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from checkers.metadata.in_force import UNSURE, InForce, in_force
-from checkers.metadata.view import MetadataView
+from fencepost.checkers.metadata.in_force import UNSURE, InForce, in_force
+from fencepost.checkers.metadata.view import MetadataView
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

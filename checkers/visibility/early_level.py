@@ -29,16 +29,16 @@ visibility"; KIP-584
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from checkers.entry import CatalogueEntry, Nearness
-from checkers.facts import Judged, Tables
-from checkers.metadata.beats import beats_of
-from checkers.metadata.rpcs import Rpc, rpcs
-from checkers.metadata.view import MetadataView, counted, doubtful
-from checkers.proof import Proof
-from checkers.sources import streamed
-from checkers.table_check import TableCheck
-from checkers.visibility.acknowledgements import Acknowledgements, Bound
-from checkers.visibility.metadata_version_intervals import (
+from fencepost.checkers.entry import CatalogueEntry, Nearness
+from fencepost.checkers.facts import Judged, Tables
+from fencepost.checkers.metadata.beats import beats_of
+from fencepost.checkers.metadata.rpcs import Rpc, rpcs
+from fencepost.checkers.metadata.view import MetadataView, counted, doubtful
+from fencepost.checkers.proof import Proof
+from fencepost.checkers.sources import streamed
+from fencepost.checkers.table_check import TableCheck
+from fencepost.checkers.visibility.acknowledgements import Acknowledgements, Bound
+from fencepost.checkers.visibility.metadata_version_intervals import (
     RaisedLevel,
     levels_with_visibility,
     raised_levels,

@@ -30,15 +30,15 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from checkers.entry import CatalogueEntry, Nearness
-from checkers.facts import Judged, Tables
-from checkers.metadata.beats import TapedHeartbeat, TapedHeartbeats, beats_of, in_turn
-from checkers.metadata.sessions import TermsOfNodes
-from checkers.metadata.view import MetadataView, doubtful, spelled
-from checkers.proof import Proof
-from checkers.sources import streamed
-from checkers.table_check import TableCheck
-from checkers.visibility.acknowledgements import Acknowledgements, Bound
+from fencepost.checkers.entry import CatalogueEntry, Nearness
+from fencepost.checkers.facts import Judged, Tables
+from fencepost.checkers.metadata.beats import TapedHeartbeat, TapedHeartbeats, beats_of, in_turn
+from fencepost.checkers.metadata.sessions import TermsOfNodes
+from fencepost.checkers.metadata.view import MetadataView, doubtful, spelled
+from fencepost.checkers.proof import Proof
+from fencepost.checkers.sources import streamed
+from fencepost.checkers.table_check import TableCheck
+from fencepost.checkers.visibility.acknowledgements import Acknowledgements, Bound
 
 ENTRY: Final = CatalogueEntry.of(
     __doc__,

@@ -19,36 +19,36 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from checkers.anomaly import ANOMALIES, PROOFS_MAX, Anomaly, anomalies_of
-from checkers.check_group import CheckGroup, GroupAnswers, Question
-from checkers.entry import CatalogueEntry, Nearness, Strength
-from checkers.facts import facts_of
-from checkers.proof import Proof
-from checkers.quiet import Quiet, long_waits, quiet
-from checkers.runner.tables import (
+from fencepost.checkers.anomaly import ANOMALIES, PROOFS_MAX, Anomaly, anomalies_of
+from fencepost.checkers.check_group import CheckGroup, GroupAnswers, Question
+from fencepost.checkers.entry import CatalogueEntry, Nearness, Strength
+from fencepost.checkers.facts import facts_of
+from fencepost.checkers.proof import Proof
+from fencepost.checkers.quiet import Quiet, long_waits, quiet
+from fencepost.checkers.runner.tables import (
     SealedFile,
     byte_count,
     load_faults,
     row_count,
     source_in,
 )
-from checkers.runner.tasks import TaskResult
-from checkers.slices import Slice, Split, slice_count, slices_of
-from checkers.sources import source_of
-from checkers.spans import Span
-from checkers.verdict import CheckResult, Validity
-from checkers.visibility.known_offsets import KnownOffsets
-from checkers.visibility.stale import (
+from fencepost.checkers.runner.tasks import TaskResult
+from fencepost.checkers.slices import Slice, Split, slice_count, slices_of
+from fencepost.checkers.sources import source_of
+from fencepost.checkers.spans import Span
+from fencepost.checkers.verdict import CheckResult, Validity
+from fencepost.checkers.visibility.known_offsets import KnownOffsets
+from fencepost.checkers.visibility.stale import (
     StaleReads,
     backward_sessions,
     nonrepeatable_reads,
     stale_reads,
 )
-from checkers.visibility.topic_reads import TopicReads, topic_reads
-from checkers.visibility.whole_writes import missing_write
-from history.failure import HarnessError
-from history.manifest import Promises
-from history.request_schema import PARTITION_WRITES
+from fencepost.checkers.visibility.topic_reads import TopicReads, topic_reads
+from fencepost.checkers.visibility.whole_writes import missing_write
+from fencepost.history.failure import HarnessError
+from fencepost.history.manifest import Promises
+from fencepost.history.request_schema import PARTITION_WRITES
 
 _ALLOWED_IF: Final = (
     "the run promises no greatest age of metadata, as no release of Kafka does, or the read is no "

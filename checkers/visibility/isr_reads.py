@@ -21,13 +21,18 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from checkers.anomaly import Found, found
-from checkers.facts import Facts
-from checkers.metadata.partition_reads import UNTOLD, PartitionReads, ShownState, partition_reads
-from checkers.metadata.partition_states import Cause, PartitionHistory, PartitionVersion
-from checkers.metadata.view import MetadataView
-from checkers.proof import Proof
-from checkers.visibility.newer import NONE, first_known_above
+from fencepost.checkers.anomaly import Found, found
+from fencepost.checkers.facts import Facts
+from fencepost.checkers.metadata.partition_reads import (
+    UNTOLD,
+    PartitionReads,
+    ShownState,
+    partition_reads,
+)
+from fencepost.checkers.metadata.partition_states import Cause, PartitionHistory, PartitionVersion
+from fencepost.checkers.metadata.view import MetadataView
+from fencepost.checkers.proof import Proof
+from fencepost.checkers.visibility.newer import NONE, first_known_above
 
 _OLDER: Final = -1
 """The place that stands for something before the first version."""

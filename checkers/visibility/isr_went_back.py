@@ -26,15 +26,15 @@ from typing import Final
 
 import numpy as np
 
-from checkers.anomaly import Found
-from checkers.entry import CatalogueEntry, Nearness
-from checkers.facts import Judged, Tables
-from checkers.metadata.in_force import UNSURE
-from checkers.metadata.view import MetadataView, doubtful
-from checkers.slices import Split
-from checkers.table_check import TableCheck
-from checkers.visibility.broker_intervals import BrokerIntervals, broker_intervals
-from checkers.visibility.isr_reads import IsrReads, compared, found_backward, isr_reads
+from fencepost.checkers.anomaly import Found
+from fencepost.checkers.entry import CatalogueEntry, Nearness
+from fencepost.checkers.facts import Judged, Tables
+from fencepost.checkers.metadata.in_force import UNSURE
+from fencepost.checkers.metadata.view import MetadataView, doubtful
+from fencepost.checkers.slices import Split
+from fencepost.checkers.table_check import TableCheck
+from fencepost.checkers.visibility.broker_intervals import BrokerIntervals, broker_intervals
+from fencepost.checkers.visibility.isr_reads import IsrReads, compared, found_backward, isr_reads
 
 ENTRY: Final = CatalogueEntry.of(
     __doc__,

@@ -3,7 +3,7 @@
 import numpy as np
 import pyarrow as pa
 
-from checkers.proof import Proof
+from fencepost.checkers.proof import Proof
 
 
 class KnownOffsets:

@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from checkers.anomaly import ANOMALIES, PROOFS_MAX
-from checkers.proof import Proof
+from fencepost.checkers.anomaly import ANOMALIES, PROOFS_MAX
+from fencepost.checkers.proof import Proof
 
 _CLAUSE: Final = pa.struct([ANOMALIES.field("rule"), ANOMALIES.field("facts")])
 

@@ -11,10 +11,10 @@ from typing import Final
 
 import pyarrow as pa
 
-from checkers.metadata.records import MetadataRecord
-from checkers.metadata.told_offsets import TELLING, told_first
-from checkers.rows import OPEN_NS
-from checkers.sources import Source, source_of
+from fencepost.checkers.metadata.records import MetadataRecord
+from fencepost.checkers.metadata.told_offsets import TELLING, told_first
+from fencepost.checkers.rows import OPEN_NS
+from fencepost.checkers.sources import Source, source_of
 
 LEVEL: Final = "FeatureLevelRecord"
 _FEATURE: Final = "metadata.version"

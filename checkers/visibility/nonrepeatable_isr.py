@@ -25,17 +25,17 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from checkers.anomaly import Found
-from checkers.entry import CatalogueEntry, Nearness
-from checkers.facts import Judged, Tables
-from checkers.metadata.view import MetadataView, doubtful
-from checkers.rows import OPEN_NS
-from checkers.slices import Split
-from checkers.sources import streamed
-from checkers.table_check import TableCheck
-from checkers.visibility.broker_intervals import BrokerIntervals, broker_intervals
-from checkers.visibility.isr_reads import IsrReads, compared, found_backward, isr_reads
-from checkers.visibility.metadata_version_intervals import (
+from fencepost.checkers.anomaly import Found
+from fencepost.checkers.entry import CatalogueEntry, Nearness
+from fencepost.checkers.facts import Judged, Tables
+from fencepost.checkers.metadata.view import MetadataView, doubtful
+from fencepost.checkers.rows import OPEN_NS
+from fencepost.checkers.slices import Split
+from fencepost.checkers.sources import streamed
+from fencepost.checkers.table_check import TableCheck
+from fencepost.checkers.visibility.broker_intervals import BrokerIntervals, broker_intervals
+from fencepost.checkers.visibility.isr_reads import IsrReads, compared, found_backward, isr_reads
+from fencepost.checkers.visibility.metadata_version_intervals import (
     LEVEL,
     levels_with_visibility,
     raised_levels,

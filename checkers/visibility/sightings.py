@@ -26,10 +26,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from checkers.metadata.shared_values import shared_values
-from checkers.proof import Proof
-from checkers.rows import taken
-from checkers.visibility.newer import NONE
+from fencepost.checkers.metadata.shared_values import shared_values
+from fencepost.checkers.proof import Proof
+from fencepost.checkers.rows import taken
+from fencepost.checkers.visibility.newer import NONE
 
 Numbers = NDArray[np.int64]
 

@@ -38,11 +38,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from checkers.proof import Proof
-from checkers.rows import taken
-from checkers.visibility.lacking import Lacking, stale_table
-from checkers.visibility.newer import NONE, first_known_above
-from checkers.visibility.sightings import (
+from fencepost.checkers.proof import Proof
+from fencepost.checkers.rows import taken
+from fencepost.checkers.visibility.lacking import Lacking, stale_table
+from fencepost.checkers.visibility.newer import NONE, first_known_above
+from fencepost.checkers.visibility.sightings import (
     EVER,
     GROW,
     ID,
@@ -63,7 +63,7 @@ from checkers.visibility.sightings import (
     words,
     writes_by_topic,
 )
-from checkers.visibility.topic_reads import TopicReads
+from fencepost.checkers.visibility.topic_reads import TopicReads
 
 _OF_EPOCHS: Final = ("topic", "topic_id", "partition")
 _OF_COUNTS: Final = ("topic", "topic_id")

@@ -23,19 +23,19 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from checkers.anomaly import Found, found
-from checkers.entry import CatalogueEntry, Nearness
-from checkers.facts import Facts, Judged, Tables
-from checkers.metadata.partition_states import PartitionVersion
-from checkers.metadata.view import MetadataView, doubtful
-from checkers.proof import Proof
-from checkers.quiet import Quiet, long_waits, quiet
-from checkers.slices import Split
-from checkers.sources import streamed
-from checkers.spans import Span
-from checkers.table_check import TableCheck
-from checkers.visibility.broker_intervals import BrokerIntervals, broker_intervals
-from checkers.visibility.isr_reads import IsrReads, isr_reads
+from fencepost.checkers.anomaly import Found, found
+from fencepost.checkers.entry import CatalogueEntry, Nearness
+from fencepost.checkers.facts import Facts, Judged, Tables
+from fencepost.checkers.metadata.partition_states import PartitionVersion
+from fencepost.checkers.metadata.view import MetadataView, doubtful
+from fencepost.checkers.proof import Proof
+from fencepost.checkers.quiet import Quiet, long_waits, quiet
+from fencepost.checkers.slices import Split
+from fencepost.checkers.sources import streamed
+from fencepost.checkers.spans import Span
+from fencepost.checkers.table_check import TableCheck
+from fencepost.checkers.visibility.broker_intervals import BrokerIntervals, broker_intervals
+from fencepost.checkers.visibility.isr_reads import IsrReads, isr_reads
 
 ENTRY: Final = CatalogueEntry.of(
     __doc__,

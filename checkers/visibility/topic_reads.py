@@ -16,9 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from checkers.slices import WHOLE, Slice
-from checkers.sources import Source
-from history.request_schema import METADATA_WRITES, PARTITION_WRITES
+from fencepost.checkers.slices import WHOLE, Slice
+from fencepost.checkers.sources import Source
+from fencepost.history.request_schema import METADATA_WRITES, PARTITION_WRITES
 
 _READ: Final = ("read", "process", "node", "call_ns", "return_ns", "topic", "topic_id")
 _OF_PARTITIONS: Final = (*_READ, "partition", "leader_epoch")

@@ -27,14 +27,14 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from checkers.entry import CatalogueEntry, Nearness
-from checkers.facts import Judged, Tables
-from checkers.metadata.partition_states import key_of
-from checkers.metadata.view import MetadataView, doubtful, spelled
-from checkers.proof import Proof
-from checkers.slices import Split
-from checkers.sources import Source, streamed
-from checkers.table_check import TableCheck
+from fencepost.checkers.entry import CatalogueEntry, Nearness
+from fencepost.checkers.facts import Judged, Tables
+from fencepost.checkers.metadata.partition_states import key_of
+from fencepost.checkers.metadata.view import MetadataView, doubtful, spelled
+from fencepost.checkers.proof import Proof
+from fencepost.checkers.slices import Split
+from fencepost.checkers.sources import Source, streamed
+from fencepost.checkers.table_check import TableCheck
 
 ENTRY: Final = CatalogueEntry.of(
     __doc__,

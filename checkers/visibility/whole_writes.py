@@ -15,8 +15,8 @@ from collections.abc import Mapping
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from checkers.metadata.write_numbers import skipped_write
-from checkers.visibility.topic_reads import TopicReads
+from fencepost.checkers.metadata.write_numbers import skipped_write
+from fencepost.checkers.visibility.topic_reads import TopicReads
 
 
 def missing_write(told: TopicReads) -> str:

@@ -15,8 +15,8 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from checkers.proof import Proof
-from checkers.znodes.operations import ZnodeOperation
+from fencepost.checkers.proof import Proof
+from fencepost.checkers.znodes.operations import ZnodeOperation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

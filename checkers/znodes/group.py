@@ -11,28 +11,28 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from checkers.anomaly import Found
-from checkers.check_group import CheckGroup, GroupAnswers, Question
-from checkers.entry import CatalogueEntry, Kind, Nearness
-from checkers.finding_rows import findings_table, found_row, unknown_row
-from checkers.grounds.grounds import fault_windows
-from checkers.grounds.object_evidence import ObjectTally, evidence, tally_of
-from checkers.grounds.operations import FaultWindow
-from checkers.results import FileAnswers, anomalies_found, result_of
-from checkers.rows import OPEN_NS
-from checkers.runner.tables import SealedFile, load_faults, rows_in
-from checkers.runner.tasks import TaskResult
-from checkers.verdict import CheckResult, Validity
-from checkers.whole_operations import whole_operations
-from checkers.znodes import linearizable, lost_writes, sessions, stale_reads, zxids
-from checkers.znodes.linearizable import found_of, judgement
-from checkers.znodes.lost_writes import lost_writes as lost_writes_of
-from checkers.znodes.operations import ZnodeOperation, znodes_of
-from checkers.znodes.sessions import sessions_that_went_back
-from checkers.znodes.stale_reads import Disturbance, stale_sync_reads
-from checkers.znodes.zxids import zxids_out_of_order
-from history.manifest import Manifest
-from history.schema import RECORD_BUCKET_COUNT
+from fencepost.checkers.anomaly import Found
+from fencepost.checkers.check_group import CheckGroup, GroupAnswers, Question
+from fencepost.checkers.entry import CatalogueEntry, Kind, Nearness
+from fencepost.checkers.finding_rows import findings_table, found_row, unknown_row
+from fencepost.checkers.grounds.grounds import fault_windows
+from fencepost.checkers.grounds.object_evidence import ObjectTally, evidence, tally_of
+from fencepost.checkers.grounds.operations import FaultWindow
+from fencepost.checkers.results import FileAnswers, anomalies_found, result_of
+from fencepost.checkers.rows import OPEN_NS
+from fencepost.checkers.runner.tables import SealedFile, load_faults, rows_in
+from fencepost.checkers.runner.tasks import TaskResult
+from fencepost.checkers.verdict import CheckResult, Validity
+from fencepost.checkers.whole_operations import whole_operations
+from fencepost.checkers.znodes import linearizable, lost_writes, sessions, stale_reads, zxids
+from fencepost.checkers.znodes.linearizable import found_of, judgement
+from fencepost.checkers.znodes.lost_writes import lost_writes as lost_writes_of
+from fencepost.checkers.znodes.operations import ZnodeOperation, znodes_of
+from fencepost.checkers.znodes.sessions import sessions_that_went_back
+from fencepost.checkers.znodes.stale_reads import Disturbance, stale_sync_reads
+from fencepost.checkers.znodes.zxids import zxids_out_of_order
+from fencepost.history.manifest import Manifest
+from fencepost.history.schema import RECORD_BUCKET_COUNT
 
 _GUIDE: Final = "https://zookeeper.apache.org/doc/current/zookeeperProgrammers.html#ch_zkGuarantees"
 _TIME: Final = "https://zookeeper.apache.org/doc/current/zookeeperProgrammers.html#sc_timeInZk"

@@ -22,11 +22,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from checkers.anomaly import Found, found
-from checkers.proof import Proof
-from checkers.znodes.chain import Chain, Discrepancy
-from checkers.znodes.operations import ZnodeOperation, cited, told_each
-from checkers.znodes.schedule import NEVER, Refusals, StateMoments, refusals_of
+from fencepost.checkers.anomaly import Found, found
+from fencepost.checkers.proof import Proof
+from fencepost.checkers.znodes.chain import Chain, Discrepancy
+from fencepost.checkers.znodes.operations import ZnodeOperation, cited, told_each
+from fencepost.checkers.znodes.schedule import NEVER, Refusals, StateMoments, refusals_of
 
 NAME = "nonlinearizable-write"
 

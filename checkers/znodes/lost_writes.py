@@ -20,10 +20,10 @@ from typing import Final
 
 import numpy as np
 
-from checkers.anomaly import Found, found
-from checkers.proof import Proof
-from checkers.znodes.operations import ZnodeOperation, cited, told
-from history.operation import Outcome
+from fencepost.checkers.anomaly import Found, found
+from fencepost.checkers.proof import Proof
+from fencepost.checkers.znodes.operations import ZnodeOperation, cited, told
+from fencepost.history.operation import Outcome
 
 NAME: Final = "lost-acknowledged-write"
 

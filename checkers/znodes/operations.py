@@ -15,10 +15,10 @@ from typing import Any, Final, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from checkers.anomaly import Found, found
-from checkers.proof import Proof
-from checkers.rows import OPEN_NS
-from history.operation import Outcome
+from fencepost.checkers.anomaly import Found, found
+from fencepost.checkers.proof import Proof
+from fencepost.checkers.rows import OPEN_NS
+from fencepost.history.operation import Outcome
 
 CHANGES: Final = frozenset(("create", "set", "cas", "delete"))
 READS: Final = frozenset(("read", "sync-read", "final-read"))

@@ -34,9 +34,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from checkers.rows import OPEN_NS
-from checkers.znodes.chain import Chain
-from checkers.znodes.operations import ZnodeOperation
+from fencepost.checkers.rows import OPEN_NS
+from fencepost.checkers.znodes.chain import Chain
+from fencepost.checkers.znodes.operations import ZnodeOperation
 
 NEVER: Final = OPEN_NS
 """The moment of what does not happen."""

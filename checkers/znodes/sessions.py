@@ -23,10 +23,10 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from checkers.anomaly import Found, none
-from checkers.proof import Proof
-from checkers.znodes.operations import ZnodeOperation, cited, found_by_znode, told
-from checkers.znodes.zxids import zxid_of
+from fencepost.checkers.anomaly import Found, none
+from fencepost.checkers.proof import Proof
+from fencepost.checkers.znodes.operations import ZnodeOperation, cited, found_by_znode, told
+from fencepost.checkers.znodes.zxids import zxid_of
 
 NAME: Final = "nonmonotonic-session"
 

@@ -21,10 +21,10 @@ from typing import Final
 
 import numpy as np
 
-from checkers.anomaly import Found, found, none
-from checkers.proof import Proof
-from checkers.znodes.linearizable import ZnodeJudgement
-from checkers.znodes.operations import ZnodeOperation, cited, told, told_each
+from fencepost.checkers.anomaly import Found, found, none
+from fencepost.checkers.proof import Proof
+from fencepost.checkers.znodes.linearizable import ZnodeJudgement
+from fencepost.checkers.znodes.operations import ZnodeOperation, cited, told, told_each
 
 NAME: Final = "stale-sync-read"
 DEPOSED_NS: Final = 10_000_000_000

@@ -25,9 +25,9 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from checkers.anomaly import Found
-from checkers.proof import Proof
-from checkers.znodes.operations import ZnodeOperation, cited, found_by_znode, told
+from fencepost.checkers.anomaly import Found
+from fencepost.checkers.proof import Proof
+from fencepost.checkers.znodes.operations import ZnodeOperation, cited, found_by_znode, told
 
 NAME: Final = "nonmonotonic-zxid"
 _EPOCH_SHIFT: Final = 32

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, assert_never
 
-from clusters.data_tree.transactions import (
+from fencepost.clusters.data_tree.transactions import (
     Change,
     CheckVersionTxn,
     CloseSessionTxn,
@@ -24,8 +24,8 @@ from clusters.data_tree.transactions import (
     SetDataTxn,
     Transaction,
 )
-from clusters.data_tree.tree import OPEN, ROOT, DataTree, Znode, parent_of
-from clusters.node_port.zookeeper import (
+from fencepost.clusters.data_tree.tree import OPEN, ROOT, DataTree, Znode, parent_of
+from fencepost.clusters.node_port.zookeeper import (
     Check,
     Create,
     Delete,

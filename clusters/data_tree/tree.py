@@ -11,7 +11,7 @@ to do does nothing, and a parent's counters only grow.
 from dataclasses import dataclass, field
 from typing import Final, assert_never
 
-from clusters.data_tree.transactions import (
+from fencepost.clusters.data_tree.transactions import (
     CONTAINER_OWNER,
     TTL_OWNER,
     Acl,

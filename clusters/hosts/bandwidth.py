@@ -10,9 +10,9 @@ import time
 from pathlib import Path
 from typing import Final
 
-from clusters.hosts.inside import socket_in, tool_in
-from clusters.hosts.tools import tool, tool_missing
-from history.failure import HarnessError
+from fencepost.clusters.hosts.inside import socket_in, tool_in
+from fencepost.clusters.hosts.tools import tool, tool_missing
+from fencepost.history.failure import HarnessError
 
 _BURST_BYTES_MIN: Final = 16_384
 _BURST_S: Final = 0.01

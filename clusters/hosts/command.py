@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from signal import SIGKILL
 
-from clusters.hosts.warden import Warden
-from history.failure import HarnessError
+from fencepost.clusters.hosts.warden import Warden
+from fencepost.history.failure import HarnessError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from history.failure import HarnessError
+from fencepost.history.failure import HarnessError
 
 _FICLONE: Final = 0x40049409
 """The ioctl that makes one file share another's blocks until either is written (btrfs, xfs)."""

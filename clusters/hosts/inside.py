@@ -10,8 +10,8 @@ import threading
 from pathlib import Path
 from typing import Final
 
-from clusters.hosts.tools import tool
-from history.failure import HarnessError
+from fencepost.clusters.hosts.tools import tool
+from fencepost.history.failure import HarnessError
 
 _CLONE_NEWNET: Final = 0x40000000
 _OPEN_TIMEOUT_S: Final = 10.0

@@ -1,8 +1,8 @@
 """The ledger of a run: how to undo what it does to the machine, written before it is done.
 
 However the run ends, someone undoes it, the last deed first: the run itself; if the harness was
-killed, the warden, whose will is `python -m clusters.hosts.ledger FILE`; if that died as well,
-`fencepost clean`. An undo that fails stays in the file, and `fencepost doctor` says so.
+killed, the warden, whose will is `python -m fencepost.clusters.hosts.ledger FILE`; if that died as
+well, `fencepost clean`. An undo that fails stays in the file, and `fencepost doctor` says so.
 
 A file is JSON, one a line: first `{"run", "harness"}` (the mark of the harness's identity), then
 `{"number", "undo"}` for each deed and `{"done": number}` for each that is undone. A line is on the
@@ -23,11 +23,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 
-from clusters.hosts.process import harness_lives, harness_mark
-from clusters.hosts.undo import LetsGo, Undo, undo_data, undo_of
-from clusters.provision.cache import cache_dir
-from history.atomic import sync
-from history.failure import HarnessError
+from fencepost.clusters.hosts.process import harness_lives, harness_mark
+from fencepost.clusters.hosts.undo import LetsGo, Undo, undo_data, undo_of
+from fencepost.clusters.provision.cache import cache_dir
+from fencepost.history.atomic import sync
+from fencepost.history.failure import HarnessError
 
 
 class Ledger:
@@ -46,7 +46,7 @@ class Ledger:
     @property
     def will(self) -> list[str]:
         """The command that undoes all that is left, whoever runs it."""
-        return [sys.executable, "-m", "clusters.hosts.ledger", str(self.path)]
+        return [sys.executable, "-m", "fencepost.clusters.hosts.ledger", str(self.path)]
 
     def note(self, undo: Undo) -> None:
         """Write down how to undo what is about to be done. HarnessError if it cannot be kept."""

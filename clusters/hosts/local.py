@@ -9,10 +9,10 @@ from pathlib import PurePath
 from signal import SIGCONT, SIGKILL, SIGSTOP, SIGTERM
 from typing import Final
 
-from clusters.abilities import NodeUsage
-from clusters.hosts.warden_client import WardenClient
-from clusters.port import NodeState
-from history.failure import HarnessError
+from fencepost.clusters.abilities import NodeUsage
+from fencepost.clusters.hosts.warden_client import WardenClient
+from fencepost.clusters.port import NodeState
+from fencepost.history.failure import HarnessError
 
 _EFFECT_TIMEOUT_S: Final = 10.0
 """A signal shows within ms; a process in uninterruptible sleep may take seconds."""

@@ -10,13 +10,13 @@ import sys
 from pathlib import Path
 from typing import Final, Self
 
-from clusters.hosts.disk import remove_directory, replace_directory
-from clusters.hosts.ledger import Ledger
-from clusters.hosts.local import LocalProcess
-from clusters.hosts.place import LOG, LOOPBACK, NodeProcess
-from clusters.hosts.warden import Warden
-from clusters.port import NodeName
-from history.failure import HarnessError
+from fencepost.clusters.hosts.disk import remove_directory, replace_directory
+from fencepost.clusters.hosts.ledger import Ledger
+from fencepost.clusters.hosts.local import LocalProcess
+from fencepost.clusters.hosts.place import LOG, LOOPBACK, NodeProcess
+from fencepost.clusters.hosts.warden import Warden
+from fencepost.clusters.port import NodeName
+from fencepost.history.failure import HarnessError
 
 _FIRST_BYTE: Final = 100
 _SCRIPT_TIMEOUT_S: Final = 120.0

@@ -14,16 +14,16 @@ import os
 from pathlib import Path
 from typing import Final, Self
 
-from clusters.hosts.ledger import Ledger
-from clusters.hosts.local import LocalProcess
-from clusters.hosts.local_host import LocalPlace
-from clusters.hosts.place import LOG
-from clusters.hosts.subnet import Subnet, claim_subnet
-from clusters.hosts.tools import tool, tool_missing
-from clusters.hosts.undo import RemoveInterface, RemoveNamespace
-from clusters.hosts.warden import Warden
-from clusters.port import NodeName
-from history.failure import HarnessError
+from fencepost.clusters.hosts.ledger import Ledger
+from fencepost.clusters.hosts.local import LocalProcess
+from fencepost.clusters.hosts.local_host import LocalPlace
+from fencepost.clusters.hosts.place import LOG
+from fencepost.clusters.hosts.subnet import Subnet, claim_subnet
+from fencepost.clusters.hosts.tools import tool, tool_missing
+from fencepost.clusters.hosts.undo import RemoveInterface, RemoveNamespace
+from fencepost.clusters.hosts.warden import Warden
+from fencepost.clusters.port import NodeName
+from fencepost.history.failure import HarnessError
 
 _TRIAL: Final = (
     "ip link add fp-bridge type bridge && ip link add fp-a type veth peer name fp-b "

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from clusters.hosts.inside import tool_in
-from clusters.hosts.tools import tool, tool_missing
-from history.failure import HarnessError
+from fencepost.clusters.hosts.inside import tool_in
+from fencepost.clusters.hosts.tools import tool, tool_missing
+from fencepost.history.failure import HarnessError
 
 _TABLE: Final = "inet fencepost"
 _NAMED: Final = (("in", "input", "saddr"), ("out", "output", "daddr"))

@@ -15,10 +15,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Protocol, Self, runtime_checkable
 
-from clusters.abilities import NodeUsage, Route, direct
-from clusters.hosts.ledger import Ledger
-from clusters.port import NodeName, NodeState
-from history.clock import Clock
+from fencepost.clusters.abilities import NodeUsage, Route, direct
+from fencepost.clusters.hosts.ledger import Ledger
+from fencepost.clusters.port import NodeName, NodeState
+from fencepost.history.clock import Clock
 
 LOOPBACK: Final = "127.0.0.1"
 DATA: Final = "disk/data"

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import Final
 
-from history.failure import HarnessError, UsageError
+from fencepost.history.failure import HarnessError, UsageError
 
 _PORT_MAX: Final = 65535
 

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from clusters.provision.cache import cache_dir
-from history.failure import HarnessError
+from fencepost.clusters.provision.cache import cache_dir
+from fencepost.history.failure import HarnessError
 
 _FLAGS: Final = (
     *("-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-s"),

@@ -22,9 +22,9 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from clusters.abilities import NodeUsage
-from clusters.port import NodeState
-from history.failure import HarnessError
+from fencepost.clusters.abilities import NodeUsage
+from fencepost.clusters.port import NodeState
+from fencepost.history.failure import HarnessError
 
 RUN_VARIABLE: Final = "FENCEPOST_RUN"
 """The variable with the run's id in the environment of each process of a run."""

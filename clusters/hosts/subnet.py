@@ -16,11 +16,11 @@ from dataclasses import dataclass
 from ipaddress import IPv4Network
 from typing import Final
 
-from clusters.hosts.ledger import Ledger
-from clusters.hosts.tools import tool
-from clusters.hosts.undo import RemoveRoute
-from clusters.provision.cache import cache_dir, locked
-from history.failure import HarnessError
+from fencepost.clusters.hosts.ledger import Ledger
+from fencepost.clusters.hosts.tools import tool
+from fencepost.clusters.hosts.undo import RemoveRoute
+from fencepost.clusters.provision.cache import cache_dir, locked
+from fencepost.history.failure import HarnessError
 
 _POOLS: Final = (IPv4Network("10.213.0.0/16"), IPv4Network("172.29.0.0/16"))
 """Private addresses that few sites use; the second for those who use all of 10.0.0.0/8."""

@@ -4,7 +4,7 @@ import shutil
 import subprocess
 from typing import Final
 
-from history.failure import HarnessError
+from fencepost.history.failure import HarnessError
 
 _TIMEOUT_S: Final = 30.0
 """The time-out of each: it takes some ms; on a machine that does much else, a second or two."""

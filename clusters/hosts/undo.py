@@ -19,13 +19,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final, Protocol, runtime_checkable
 
-from clusters.hosts.cgroups.limits import lift_bounds
-from clusters.hosts.disks.calls import thaw
-from clusters.hosts.docker.daemon import connected
-from clusters.hosts.process import process_state
-from clusters.hosts.tools import tool
-from clusters.port import NodeState
-from history.failure import HarnessError
+from fencepost.clusters.hosts.cgroups.limits import lift_bounds
+from fencepost.clusters.hosts.disks.calls import thaw
+from fencepost.clusters.hosts.docker.daemon import connected
+from fencepost.clusters.hosts.process import process_state
+from fencepost.clusters.hosts.tools import tool
+from fencepost.clusters.port import NodeState
+from fencepost.history.failure import HarnessError
 
 _NAMESPACES: Final = Path("/run/netns")
 _INTERFACES: Final = Path("/sys/class/net")

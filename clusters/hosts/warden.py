@@ -14,17 +14,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from clusters.abilities import NodeUsage
-from clusters.hosts.process import (
+from fencepost.clusters.abilities import NodeUsage
+from fencepost.clusters.hosts.process import (
     HARNESS_VARIABLE,
     RUN_VARIABLE,
     harness_mark,
     process_state,
     process_usage,
 )
-from clusters.hosts.warden_client import WardenClient
-from clusters.port import NodeState
-from history.failure import HarnessError
+from fencepost.clusters.hosts.warden_client import WardenClient
+from fencepost.clusters.port import NodeState
+from fencepost.history.failure import HarnessError
 
 _SERVER: Final = Path(__file__).with_name("warden_server.py")
 _CLOSE_TIMEOUT_S: Final = 15.0

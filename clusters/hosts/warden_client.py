@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePath
 from typing import Final, Self
 
-from clusters.abilities import NodeUsage
-from clusters.port import NodeState
-from history.failure import HarnessError
+from fencepost.clusters.abilities import NodeUsage
+from fencepost.clusters.port import NodeState
+from fencepost.history.failure import HarnessError
 
 ANSWER_TIMEOUT_S: Final = 30.0
 """An answer takes a few ms; a warden that has not answered by then is broken or starved."""

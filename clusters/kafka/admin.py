@@ -19,7 +19,7 @@ from kio.schema.list_partition_reassignments.v0.request import ListPartitionReas
 from kio.schema.list_partition_reassignments.v0.response import ListPartitionReassignmentsResponse
 from kio.schema.metadata.v12.response import MetadataResponsePartition
 
-from clusters.kafka.admin_requests import (
+from fencepost.clusters.kafka.admin_requests import (
     Answered,
     Write,
     alter_config,
@@ -29,14 +29,14 @@ from clusters.kafka.admin_requests import (
     elect_preferred,
     reassign,
 )
-from clusters.kafka.api_versions import NEWEST, ApiVersions, leader_epoch_of
-from clusters.kafka.connection import NoAnswerError, NodeConnection
-from clusters.kafka.observation import ask_metadata
-from clusters.port import NodeName
-from clusters.protocol.talking import Address
-from clusters.topic_spec import TopicSpec
-from history.failure import HarnessError
-from history.operation import Outcome
+from fencepost.clusters.kafka.api_versions import NEWEST, ApiVersions, leader_epoch_of
+from fencepost.clusters.kafka.connection import NoAnswerError, NodeConnection
+from fencepost.clusters.kafka.observation import ask_metadata
+from fencepost.clusters.port import NodeName
+from fencepost.clusters.protocol.talking import Address
+from fencepost.clusters.topic_spec import TopicSpec
+from fencepost.history.failure import HarnessError
+from fencepost.history.operation import Outcome
 
 _CLIENT_ID: Final = "fencepost-admin"
 _ATTEMPT_S_MAX: Final = 5.0

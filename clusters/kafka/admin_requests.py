@@ -35,17 +35,17 @@ from kio.schema.incremental_alter_configs.v1.response import IncrementalAlterCon
 from kio.schema.types import BrokerId, TopicName
 from kio.static.primitive import i8, i16, i32, i32Timedelta
 
-from clusters.kafka.api_versions import NEWEST, ApiVersions
-from clusters.kafka.connection import NoAnswerError, NodeConnection
-from clusters.topic_spec import TopicSpec
-from history.errors import (
+from fencepost.clusters.kafka.api_versions import NEWEST, ApiVersions
+from fencepost.clusters.kafka.connection import NoAnswerError, NodeConnection
+from fencepost.clusters.topic_spec import TopicSpec
+from fencepost.history.errors import (
     ATTEMPTS_UNBOUNDED,
     Definite,
     ErrorSystem,
     outcome_of,
     registry,
 )
-from history.operation import Outcome
+from fencepost.history.operation import Outcome
 
 _TOPIC: Final = i8(2)
 """The resource type."""

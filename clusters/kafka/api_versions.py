@@ -26,7 +26,7 @@ from kio.schema.metadata.v12 import response as shown
 from kio.schema.types import TopicName
 from kio.static.primitive import i32Timedelta
 
-from clusters.provision.releases import version_numbers
+from fencepost.clusters.provision.releases import version_numbers
 
 _TOPIC_IDS: Final = (3, 1)
 _LEADER_EPOCHS: Final = (2, 1)

@@ -5,26 +5,31 @@ from collections.abc import Callable, Mapping
 from itertools import chain
 from typing import Final
 
-from clusters.hosts.place import Site
-from clusters.kafka.admin import KafkaAdmin, Nodes
-from clusters.kafka.configuration import KafkaNode, first_members, properties, refuse_impossible
-from clusters.kafka.features import Levels, finalised_by, moves, update_features
-from clusters.kafka.formatting import first_voters, new_id
-from clusters.kafka.members import Acts, Members
-from clusters.kafka.prepared import KafkaPrepared
-from clusters.kafka.quorum_processes import QuorumProcesses
-from clusters.kafka.readiness import await_first_voters
-from clusters.kafka.software import KafkaSoftware
-from clusters.kafka.voters import VoterSeat, checkpoint_of
-from clusters.kafka_port import KafkaSpec, Quorum, Role
-from clusters.port import NodeName
-from clusters.processes.hardships import WrongClocks
-from clusters.processes.node import ProcessNode
-from clusters.protocol.metadata_records import Definitions
-from clusters.witness.definitions import definitions_of
-from history.clock import Clock
-from history.failure import HarnessError
-from history.manifest import VersionChange
+from fencepost.clusters.hosts.place import Site
+from fencepost.clusters.kafka.admin import KafkaAdmin, Nodes
+from fencepost.clusters.kafka.configuration import (
+    KafkaNode,
+    first_members,
+    properties,
+    refuse_impossible,
+)
+from fencepost.clusters.kafka.features import Levels, finalised_by, moves, update_features
+from fencepost.clusters.kafka.formatting import first_voters, new_id
+from fencepost.clusters.kafka.members import Acts, Members
+from fencepost.clusters.kafka.prepared import KafkaPrepared
+from fencepost.clusters.kafka.quorum_processes import QuorumProcesses
+from fencepost.clusters.kafka.readiness import await_first_voters
+from fencepost.clusters.kafka.software import KafkaSoftware
+from fencepost.clusters.kafka.voters import VoterSeat, checkpoint_of
+from fencepost.clusters.kafka_port import KafkaSpec, Quorum, Role
+from fencepost.clusters.port import NodeName
+from fencepost.clusters.processes.hardships import WrongClocks
+from fencepost.clusters.processes.node import ProcessNode
+from fencepost.clusters.protocol.metadata_records import Definitions
+from fencepost.clusters.witness.definitions import definitions_of
+from fencepost.history.clock import Clock
+from fencepost.history.failure import HarnessError
+from fencepost.history.manifest import VersionChange
 
 _ATTEMPT_S: Final = 5.0
 _POLL_S: Final = 0.05

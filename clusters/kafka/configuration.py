@@ -22,12 +22,12 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
-from clusters.abilities import LinkEnd, Route, direct
-from clusters.hosts.place import LOOPBACK
-from clusters.kafka_port import BrokersSpec, KafkaSpec, Quorum, Role, role_of
-from clusters.port import CLIENTS, NodeName, node_number
-from clusters.provision.releases import version_numbers
-from history.failure import UsageError
+from fencepost.clusters.abilities import LinkEnd, Route, direct
+from fencepost.clusters.hosts.place import LOOPBACK
+from fencepost.clusters.kafka_port import BrokersSpec, KafkaSpec, Quorum, Role, role_of
+from fencepost.clusters.port import CLIENTS, NodeName, node_number
+from fencepost.clusters.provision.releases import version_numbers
+from fencepost.history.failure import UsageError
 
 PROPERTIES: Final = "server.properties"
 """A node's configuration, by its name in the node's directory."""

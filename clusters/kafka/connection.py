@@ -8,8 +8,8 @@ import socket
 import time
 from typing import Any, Final, Self, TypeVar
 
-from clusters.protocol.framing import FrameError, RoundTrip
-from clusters.protocol.talking import Address
+from fencepost.clusters.protocol.framing import FrameError, RoundTrip
+from fencepost.clusters.protocol.talking import Address
 
 Response = TypeVar("Response")
 

@@ -25,13 +25,13 @@ from kio.schema.metadata.v12.response import MetadataResponse, MetadataResponseT
 from kio.schema.types import TopicName
 from kio.static.primitive import i8, i32, i32Timedelta
 
-from clusters.kafka.admin_requests import error_name, topic_id_text
-from clusters.kafka.api_versions import NEWEST, ApiVersions
-from clusters.kafka.connection import NoAnswerError, NodeConnection
-from clusters.port import NodeName
-from clusters.protocol.talking import Address
-from history.counter import COUNTER_SETTING, counter_of
-from history.journal import ReadJournal
+from fencepost.clusters.kafka.admin_requests import error_name, topic_id_text
+from fencepost.clusters.kafka.api_versions import NEWEST, ApiVersions
+from fencepost.clusters.kafka.connection import NoAnswerError, NodeConnection
+from fencepost.clusters.port import NodeName
+from fencepost.clusters.protocol.talking import Address
+from fencepost.history.counter import COUNTER_SETTING, counter_of
+from fencepost.history.journal import ReadJournal
 
 _TOPIC: Final = i8(2)
 """The resource type."""

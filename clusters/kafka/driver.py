@@ -4,14 +4,14 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final
 
-from clusters.hosts.place import Site
-from clusters.kafka.cluster import KafkaCluster
-from clusters.kafka.preparation import prepare, with_levels, with_release
-from clusters.kafka.prepared import KafkaPrepared
-from clusters.kafka_port import KafkaSpec
-from clusters.provision.releases import UnfetchedError
-from clusters.system import Wanted
-from history.failure import HarnessError, SpecError, UsageError
+from fencepost.clusters.hosts.place import Site
+from fencepost.clusters.kafka.cluster import KafkaCluster
+from fencepost.clusters.kafka.preparation import prepare, with_levels, with_release
+from fencepost.clusters.kafka.prepared import KafkaPrepared
+from fencepost.clusters.kafka_port import KafkaSpec
+from fencepost.clusters.provision.releases import UnfetchedError
+from fencepost.clusters.system import Wanted
+from fencepost.history.failure import HarnessError, SpecError, UsageError
 
 
 class KafkaDriver:

@@ -19,15 +19,15 @@ from kio.schema.update_features.v1.request import FeatureUpdateKey, UpdateFeatur
 from kio.schema.update_features.v1.response import UpdateFeaturesResponse
 from kio.static.primitive import i8, i16, i32Timedelta
 
-from clusters.kafka.admin_requests import Answered, Write, answer_of
-from clusters.kafka.multi_node_requests import ask
-from clusters.port import NodeName
-from clusters.protocol.metadata_records import Definitions
-from clusters.protocol.record_batches import scan_batches
-from clusters.protocol.records import records_of
-from clusters.protocol.talking import Address
-from clusters.witness.metadata_log import decoded
-from clusters.witness.segments import BatchRun
+from fencepost.clusters.kafka.admin_requests import Answered, Write, answer_of
+from fencepost.clusters.kafka.multi_node_requests import ask
+from fencepost.clusters.port import NodeName
+from fencepost.clusters.protocol.metadata_records import Definitions
+from fencepost.clusters.protocol.record_batches import scan_batches
+from fencepost.clusters.protocol.records import records_of
+from fencepost.clusters.protocol.talking import Address
+from fencepost.clusters.witness.metadata_log import decoded
+from fencepost.clusters.witness.segments import BatchRun
 
 Levels = Mapping[str, int]
 """The levels by the name of the feature; one that is not there has level 0."""

@@ -19,17 +19,17 @@ from itertools import count
 from pathlib import Path
 from typing import Final
 
-from clusters.hosts.command import Completed, run_command
-from clusters.hosts.warden import Warden
-from clusters.kafka.configuration import KafkaNode, Listener, first_members, nodes_of
-from clusters.kafka.launch import tool_command
-from clusters.kafka.voters import CHECKPOINT as VOTERS
-from clusters.kafka.voters import VoterNode, VoterSeat, placeholders, stated
-from clusters.kafka_port import KafkaSpec, Quorum, Role
-from clusters.provision.cache import Progress, cache_dir, kept
-from clusters.provision.java import Java
-from clusters.provision.releases import Release, version_numbers
-from history.failure import HarnessError, UsageError
+from fencepost.clusters.hosts.command import Completed, run_command
+from fencepost.clusters.hosts.warden import Warden
+from fencepost.clusters.kafka.configuration import KafkaNode, Listener, first_members, nodes_of
+from fencepost.clusters.kafka.launch import tool_command
+from fencepost.clusters.kafka.voters import CHECKPOINT as VOTERS
+from fencepost.clusters.kafka.voters import VoterNode, VoterSeat, placeholders, stated
+from fencepost.clusters.kafka_port import KafkaSpec, Quorum, Role
+from fencepost.clusters.provision.cache import Progress, cache_dir, kept
+from fencepost.clusters.provision.java import Java
+from fencepost.clusters.provision.releases import Release, version_numbers
+from fencepost.history.failure import HarnessError, UsageError
 
 _META: Final = "meta.properties"
 _CHECKPOINT: Final = "bootstrap.checkpoint"

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from clusters.provision.java import Java
-from clusters.provision.jvm import COLLECTOR, QUICK_START, SIMPLE_LOGGER, jvm_command
-from clusters.provision.releases import Release
+from fencepost.clusters.provision.java import Java
+from fencepost.clusters.provision.jvm import COLLECTOR, QUICK_START, SIMPLE_LOGGER, jvm_command
+from fencepost.clusters.provision.releases import Release
 
 _SERVER: Final = "kafka.Kafka"
 HEAP: Final = "256m"

@@ -16,14 +16,14 @@ from kio.schema.unregister_broker.v0.request import UnregisterBrokerRequest
 from kio.schema.unregister_broker.v0.response import UnregisterBrokerResponse
 from kio.static.primitive import i32
 
-from clusters.kafka.admin import KafkaAdmin, Nodes
-from clusters.kafka.admin_requests import Answered, Write, answer_of
-from clusters.kafka.configuration import KafkaNode, Listener
-from clusters.kafka.observation import quorum_log_ends
-from clusters.kafka.quorum import QuorumReplica, add_voter, remove_voter, voters_view
-from clusters.kafka_port import ClusterView, Role, role_of
-from clusters.port import NodeName, NodeState
-from history.failure import HarnessError
+from fencepost.clusters.kafka.admin import KafkaAdmin, Nodes
+from fencepost.clusters.kafka.admin_requests import Answered, Write, answer_of
+from fencepost.clusters.kafka.configuration import KafkaNode, Listener
+from fencepost.clusters.kafka.observation import quorum_log_ends
+from fencepost.clusters.kafka.quorum import QuorumReplica, add_voter, remove_voter, voters_view
+from fencepost.clusters.kafka_port import ClusterView, Role, role_of
+from fencepost.clusters.port import NodeName, NodeState
+from fencepost.history.failure import HarnessError
 
 _ATTEMPT_S: Final = 5.0
 _STOP_S: Final = 20.0

@@ -18,16 +18,16 @@ from kio.schema.errors import ErrorCode
 from kio.schema.types import TopicName
 from kio.static.primitive import i32
 
-from clusters.kafka.api_versions import NEWEST, ApiVersions
-from clusters.kafka.connection import NoAnswerError, NodeConnection
-from clusters.kafka.describing import DescribeRecorder, Item, ask_topics
-from clusters.kafka.multi_node_requests import ask
-from clusters.kafka.settings_watch import SettingsWatch
-from clusters.port import NodeName
-from clusters.protocol.talking import Address
-from history.clock import Clock
-from history.failure import HarnessError
-from history.journal import ReadJournal, RowJournal
+from fencepost.clusters.kafka.api_versions import NEWEST, ApiVersions
+from fencepost.clusters.kafka.connection import NoAnswerError, NodeConnection
+from fencepost.clusters.kafka.describing import DescribeRecorder, Item, ask_topics
+from fencepost.clusters.kafka.multi_node_requests import ask
+from fencepost.clusters.kafka.settings_watch import SettingsWatch
+from fencepost.clusters.port import NodeName
+from fencepost.clusters.protocol.talking import Address
+from fencepost.history.clock import Clock
+from fencepost.history.failure import HarnessError
+from fencepost.history.journal import ReadJournal, RowJournal
 
 OBSERVER: Final = -1
 """The process number of the harness's own reads."""

@@ -7,9 +7,9 @@ from typing import Any, Final, TypeVar
 from kio.schema.api_versions.v0.request import ApiVersionsRequest
 from kio.schema.api_versions.v0.response import ApiVersionsResponse
 
-from clusters.port import NodeName
-from clusters.protocol.framing import RoundTrip
-from clusters.protocol.talking import Address, talk_to
+from fencepost.clusters.port import NodeName
+from fencepost.clusters.protocol.framing import RoundTrip
+from fencepost.clusters.protocol.talking import Address, talk_to
 
 Response = TypeVar("Response")
 

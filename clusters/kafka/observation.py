@@ -21,12 +21,12 @@ from kio.schema.metadata.v12.response import MetadataResponse, MetadataResponseP
 from kio.schema.types import TopicName
 from kio.static.primitive import i32
 
-from clusters.kafka.admin_requests import topic_id_text
-from clusters.kafka.api_versions import NEWEST, ApiVersions, leader_epoch_of
-from clusters.kafka.multi_node_requests import ask
-from clusters.kafka_port import ClusterView, PartitionView
-from clusters.port import NodeName
-from clusters.protocol.talking import Address
+from fencepost.clusters.kafka.admin_requests import topic_id_text
+from fencepost.clusters.kafka.api_versions import NEWEST, ApiVersions, leader_epoch_of
+from fencepost.clusters.kafka.multi_node_requests import ask
+from fencepost.clusters.kafka_port import ClusterView, PartitionView
+from fencepost.clusters.port import NodeName
+from fencepost.clusters.protocol.talking import Address
 
 OBSERVATION_TIMEOUT_S: Final = 2.0
 _GRACE_S: Final = 0.5

@@ -5,24 +5,24 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from clusters.hosts.command import run_command
-from clusters.hosts.local_host import LocalHost
-from clusters.hosts.place import Site
-from clusters.hosts.warden import Warden
-from clusters.kafka.cluster import KafkaCluster
-from clusters.kafka.configuration import refuse_impossible
-from clusters.kafka.features import Levels, levels_in
-from clusters.kafka.formatting import bootstrap_of
-from clusters.kafka.launch import HEAP
-from clusters.kafka.prepared import KafkaPrepared
-from clusters.kafka.releases import fetch_release
-from clusters.kafka_port import KafkaSpec, Quorum, Role
-from clusters.provision.cache import Progress
-from clusters.provision.class_archives import TRAINING_OPTION, Training, archives_of
-from clusters.provision.java import find_java
-from clusters.topic_spec import TopicSpec
-from clusters.witness.definitions import definitions_of
-from history.clock import Clock
+from fencepost.clusters.hosts.command import run_command
+from fencepost.clusters.hosts.local_host import LocalHost
+from fencepost.clusters.hosts.place import Site
+from fencepost.clusters.hosts.warden import Warden
+from fencepost.clusters.kafka.cluster import KafkaCluster
+from fencepost.clusters.kafka.configuration import refuse_impossible
+from fencepost.clusters.kafka.features import Levels, levels_in
+from fencepost.clusters.kafka.formatting import bootstrap_of
+from fencepost.clusters.kafka.launch import HEAP
+from fencepost.clusters.kafka.prepared import KafkaPrepared
+from fencepost.clusters.kafka.releases import fetch_release
+from fencepost.clusters.kafka_port import KafkaSpec, Quorum, Role
+from fencepost.clusters.provision.cache import Progress
+from fencepost.clusters.provision.class_archives import TRAINING_OPTION, Training, archives_of
+from fencepost.clusters.provision.java import find_java
+from fencepost.clusters.topic_spec import TopicSpec
+from fencepost.clusters.witness.definitions import definitions_of
+from fencepost.history.clock import Clock
 
 
 def prepare(spec: KafkaSpec, progress: Progress) -> KafkaPrepared:

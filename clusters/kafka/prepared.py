@@ -5,14 +5,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
-import clusters
-from clusters.kafka.formatting import Bootstrap
-from clusters.kafka.launch import LOGGING_FILES
-from clusters.kafka_port import Role
-from clusters.provision.files_read import linked_directories, topmost
-from clusters.provision.java import Java
-from clusters.provision.releases import Release, version_numbers
-from clusters.system import Prepared
+from fencepost import clusters
+from fencepost.clusters.kafka.formatting import Bootstrap
+from fencepost.clusters.kafka.launch import LOGGING_FILES
+from fencepost.clusters.kafka_port import Role
+from fencepost.clusters.provision.files_read import linked_directories, topmost
+from fencepost.clusters.provision.java import Java
+from fencepost.clusters.provision.releases import Release, version_numbers
+from fencepost.clusters.system import Prepared
 
 
 @runtime_checkable

@@ -10,12 +10,12 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from clusters.abilities import LinkEnd
-from clusters.hosts.place import DATA, LOOPBACK, Site
-from clusters.hosts.ports import ReservedPorts
-from clusters.kafka.admin import KafkaAdmin
-from clusters.kafka.api_versions import NEWEST, ApiVersions
-from clusters.kafka.configuration import (
+from fencepost.clusters.abilities import LinkEnd
+from fencepost.clusters.hosts.place import DATA, LOOPBACK, Site
+from fencepost.clusters.hosts.ports import ReservedPorts
+from fencepost.clusters.kafka.admin import KafkaAdmin
+from fencepost.clusters.kafka.api_versions import NEWEST, ApiVersions
+from fencepost.clusters.kafka.configuration import (
     HOSTS,
     PROPERTIES,
     KafkaNode,
@@ -25,11 +25,11 @@ from clusters.kafka.configuration import (
     nodes_of,
     refuse_reserved,
 )
-from clusters.kafka.multi_node_requests import is_answered
-from clusters.kafka.observation import ask_metadata, view_of
-from clusters.kafka.readiness import await_brokers
-from clusters.kafka.topics import create_topics
-from clusters.kafka_port import (
+from fencepost.clusters.kafka.multi_node_requests import is_answered
+from fencepost.clusters.kafka.observation import ask_metadata, view_of
+from fencepost.clusters.kafka.readiness import await_brokers
+from fencepost.clusters.kafka.topics import create_topics
+from fencepost.clusters.kafka_port import (
     BrokersSpec,
     BrokersView,
     ClusterView,
@@ -37,18 +37,18 @@ from clusters.kafka_port import (
     Role,
     refuse_unplaceable,
 )
-from clusters.port import CLIENTS, NodeName
-from clusters.processes.cluster import ProcessCluster
-from clusters.processes.networks import IsAnswered
-from clusters.processes.node import ProcessNode, Software
-from clusters.processes.node_tables import write_log_findings, write_settings
-from clusters.processes.properties import properties_file
-from clusters.protocol.talking import Address
-from clusters.setting_changes import SettingChange, SettingChanges
-from clusters.topic_spec import TopicSpec
-from clusters.witness.bits import flip_bit
-from clusters.witness.live import log_end_offset
-from history.failure import HarnessError, UsageError
+from fencepost.clusters.port import CLIENTS, NodeName
+from fencepost.clusters.processes.cluster import ProcessCluster
+from fencepost.clusters.processes.networks import IsAnswered
+from fencepost.clusters.processes.node import ProcessNode, Software
+from fencepost.clusters.processes.node_tables import write_log_findings, write_settings
+from fencepost.clusters.processes.properties import properties_file
+from fencepost.clusters.protocol.talking import Address
+from fencepost.clusters.setting_changes import SettingChange, SettingChanges
+from fencepost.clusters.topic_spec import TopicSpec
+from fencepost.clusters.witness.bits import flip_bit
+from fencepost.clusters.witness.live import log_end_offset
+from fencepost.history.failure import HarnessError, UsageError
 
 
 class BrokerProcesses(ProcessCluster):

@@ -26,10 +26,10 @@ from kio.schema.remove_raft_voter.v0.response import RemoveRaftVoterResponse
 from kio.schema.types import TopicName
 from kio.static.primitive import i32, i32Timedelta, u16
 
-from clusters.kafka.admin_requests import Answered, Write, answer_of
-from clusters.kafka.multi_node_requests import ask
-from clusters.port import NodeName
-from clusters.protocol.talking import Address
+from fencepost.clusters.kafka.admin_requests import Answered, Write, answer_of
+from fencepost.clusters.kafka.multi_node_requests import ask
+from fencepost.clusters.port import NodeName
+from fencepost.clusters.protocol.talking import Address
 
 _TIMEOUT_S: Final = 2.0
 _DESCRIBE: Final = DescribeQuorumRequest(

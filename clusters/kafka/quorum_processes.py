@@ -5,18 +5,18 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from clusters.hosts.place import KEPT
-from clusters.kafka.metadata_watch import MetadataWatch
-from clusters.kafka.observation import ask_metadata, best_of, quorum_leader, view_of
-from clusters.kafka.processes import BrokerProcesses
-from clusters.kafka.readiness import listed
-from clusters.kafka_port import ClusterView, KafkaSpec, Role
-from clusters.port import NodeName
-from clusters.protocol.metadata_records import Definitions
-from history.failure import HarnessError
+from fencepost.clusters.hosts.place import KEPT
+from fencepost.clusters.kafka.metadata_watch import MetadataWatch
+from fencepost.clusters.kafka.observation import ask_metadata, best_of, quorum_leader, view_of
+from fencepost.clusters.kafka.processes import BrokerProcesses
+from fencepost.clusters.kafka.readiness import listed
+from fencepost.clusters.kafka_port import ClusterView, KafkaSpec, Role
+from fencepost.clusters.port import NodeName
+from fencepost.clusters.protocol.metadata_records import Definitions
+from fencepost.history.failure import HarnessError
 
 if TYPE_CHECKING:
-    from clusters.witness.witness import WitnessReport
+    from fencepost.clusters.witness.witness import WitnessReport
 
 
 class QuorumProcesses(BrokerProcesses):
@@ -64,7 +64,7 @@ class QuorumProcesses(BrokerProcesses):
     def testify(self, raw: Path, *, topics: Sequence[str]) -> "WitnessReport":
         """Record in `raw` what the disks hold: metadata logs, replicas of topics, nodes' logs."""
         # With pyarrow: what a cluster can do is asked of its class, and refused before.
-        from clusters.witness.witness import write_witness  # noqa: PLC0415
+        from fencepost.clusters.witness.witness import write_witness  # noqa: PLC0415
 
         self._write_node_tables(raw)
         # A spare node that was never started has nothing to tell.

@@ -7,14 +7,14 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from clusters.hosts.place import LOG
-from clusters.kafka.api_versions import NEWEST, ApiVersions
-from clusters.kafka.observation import ask_metadata, quorum_high_watermark, view_of
-from clusters.kafka_port import Role, role_of
-from clusters.port import NodeName
-from clusters.processes.node import ProcessNode
-from clusters.protocol.talking import Address
-from history.failure import HarnessError
+from fencepost.clusters.hosts.place import LOG
+from fencepost.clusters.kafka.api_versions import NEWEST, ApiVersions
+from fencepost.clusters.kafka.observation import ask_metadata, quorum_high_watermark, view_of
+from fencepost.clusters.kafka_port import Role, role_of
+from fencepost.clusters.port import NodeName
+from fencepost.clusters.processes.node import ProcessNode
+from fencepost.clusters.protocol.talking import Address
+from fencepost.history.failure import HarnessError
 
 _START_TIMEOUT_S: Final = 120.0
 """A start takes 2 to 10 s; on a machine that does much else, several times that."""

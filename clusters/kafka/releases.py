@@ -5,15 +5,15 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from clusters.hosts.command import run_command
-from clusters.hosts.warden import Warden
-from clusters.provision.cache import Progress
-from clusters.provision.fingerprints import sha256_of
-from clusters.provision.java import Java
-from clusters.provision.maven import Coordinates
-from clusters.provision.release_line import ReleaseLine
-from clusters.provision.releases import Release, digest_of, jars_in
-from history.failure import UsageError
+from fencepost.clusters.hosts.command import run_command
+from fencepost.clusters.hosts.warden import Warden
+from fencepost.clusters.provision.cache import Progress
+from fencepost.clusters.provision.fingerprints import sha256_of
+from fencepost.clusters.provision.java import Java
+from fencepost.clusters.provision.maven import Coordinates
+from fencepost.clusters.provision.release_line import ReleaseLine
+from fencepost.clusters.provision.releases import Release, digest_of, jars_in
+from fencepost.history.failure import UsageError
 
 KNOWN_RELEASES: Final = ("3.3.2", "3.4.1", "3.6.2", "3.9.2", "4.0.0", "4.3.1")
 """Releases that were run; any other since the first of them may be asked for."""

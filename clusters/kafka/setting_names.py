@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from clusters.hosts.command import Completed
-from clusters.provision.cache import Progress, cache_dir, kept
-from clusters.provision.java import Java
-from clusters.provision.releases import Release
+from fencepost.clusters.hosts.command import Completed
+from fencepost.clusters.provision.cache import Progress, cache_dir, kept
+from fencepost.clusters.provision.java import Java
+from fencepost.clusters.provision.releases import Release
 
 _FILE: Final = "names.json"
 _OF_NODES: Final = ("kafka.server.KafkaConfig",)

@@ -10,11 +10,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from clusters.kafka.connection import NoAnswerError, NodeConnection
-from clusters.kafka.describing import Item, ask_settings
-from clusters.port import NodeName
-from history.clock import TellsTime
-from history.journal import RowJournal
+from fencepost.clusters.kafka.connection import NoAnswerError, NodeConnection
+from fencepost.clusters.kafka.describing import Item, ask_settings
+from fencepost.clusters.port import NodeName
+from fencepost.history.clock import TellsTime
+from fencepost.history.journal import RowJournal
 
 _ASK_NS: Final = 1_000_000_000
 """Between two questions, unless there are other topics."""

@@ -5,13 +5,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
 
-from clusters.kafka.configuration import HOSTS, PROPERTIES, KafkaNode
-from clusters.kafka.formatting import directory_id_of, format_directory
-from clusters.kafka.launch import server_command, tool_command
-from clusters.kafka.prepared import KafkaPrepared
-from clusters.kafka.voters import VoterSeat
-from clusters.processes.logs import last_words
-from clusters.witness.live import ReplicaHoldings, holdings_of
+from fencepost.clusters.kafka.configuration import HOSTS, PROPERTIES, KafkaNode
+from fencepost.clusters.kafka.formatting import directory_id_of, format_directory
+from fencepost.clusters.kafka.launch import server_command, tool_command
+from fencepost.clusters.kafka.prepared import KafkaPrepared
+from fencepost.clusters.kafka.voters import VoterSeat
+from fencepost.clusters.processes.logs import last_words
+from fencepost.clusters.witness.live import ReplicaHoldings, holdings_of
 
 
 class KafkaFiles:

@@ -15,14 +15,14 @@ from kio.schema.errors import ErrorCode
 from kio.schema.metadata.v12.response import MetadataResponse
 from kio.static.primitive import i32Timedelta
 
-from clusters.kafka.admin_requests import creatable
-from clusters.kafka.api_versions import NEWEST, ApiVersions
-from clusters.kafka.multi_node_requests import ask
-from clusters.kafka.observation import ask_metadata, view_of
-from clusters.port import NodeName
-from clusters.protocol.talking import Address
-from clusters.topic_spec import TopicSpec
-from history.failure import HarnessError, UsageError
+from fencepost.clusters.kafka.admin_requests import creatable
+from fencepost.clusters.kafka.api_versions import NEWEST, ApiVersions
+from fencepost.clusters.kafka.multi_node_requests import ask
+from fencepost.clusters.kafka.observation import ask_metadata, view_of
+from fencepost.clusters.port import NodeName
+from fencepost.clusters.protocol.talking import Address
+from fencepost.clusters.topic_spec import TopicSpec
+from fencepost.history.failure import HarnessError, UsageError
 
 _CREATION_TIMEOUT_S: Final = 30.0
 _REQUEST_TIMEOUT_S: Final = 10.0

@@ -14,8 +14,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from clusters.protocol.record_batches import HEADER_BYTES, Stop, batch_at, encoded_batch_header
-from history.failure import HarnessError
+from fencepost.clusters.protocol.record_batches import (
+    HEADER_BYTES,
+    Stop,
+    batch_at,
+    encoded_batch_header,
+)
+from fencepost.history.failure import HarnessError
 
 CHECKPOINT: Final = "__cluster_metadata-0/00000000000000000000-0000000000.checkpoint"
 """The path of the snapshot in a data directory."""

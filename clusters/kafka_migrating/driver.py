@@ -8,29 +8,29 @@ from typing import Final
 
 from kazoo.client import KazooClient
 
-from clusters.abilities import LinkEnd
-from clusters.kafka.configuration import KafkaNode, Listener, links_between
-from clusters.kafka.configuration import properties as kraft_properties
-from clusters.kafka.driver import DRIVER as CONTROLLERS
-from clusters.kafka.formatting import new_id
-from clusters.kafka.prepared import KafkaPrepared
-from clusters.kafka.readiness import await_migrated
-from clusters.kafka.software import KafkaSoftware
-from clusters.kafka_migrating.system import KafkaMigratingSpec
-from clusters.kafka_port import Role, role_of
-from clusters.kafka_zookeeper.cluster import KafkaZooKeeperCluster
-from clusters.kafka_zookeeper.configuration import found_servers
-from clusters.kafka_zookeeper.driver import DRIVER as BROKERS
-from clusters.kafka_zookeeper.driver import KafkaZooKeeperDriver
-from clusters.kafka_zookeeper.prepared import KafkaZooKeeperPrepared
-from clusters.kafka_zookeeper.system import KafkaZooKeeperSpec
-from clusters.port import NodeName
-from clusters.processes.node import ProcessNode, Software
-from clusters.provision.files_read import topmost
-from clusters.system import Wanted
-from clusters.witness.definitions import definitions_of
-from clusters.witness.witness import WitnessReport, write_witness
-from clusters.zookeeper.stored.tables import write_server_disks
+from fencepost.clusters.abilities import LinkEnd
+from fencepost.clusters.kafka.configuration import KafkaNode, Listener, links_between
+from fencepost.clusters.kafka.configuration import properties as kraft_properties
+from fencepost.clusters.kafka.driver import DRIVER as CONTROLLERS
+from fencepost.clusters.kafka.formatting import new_id
+from fencepost.clusters.kafka.prepared import KafkaPrepared
+from fencepost.clusters.kafka.readiness import await_migrated
+from fencepost.clusters.kafka.software import KafkaSoftware
+from fencepost.clusters.kafka_migrating.system import KafkaMigratingSpec
+from fencepost.clusters.kafka_port import Role, role_of
+from fencepost.clusters.kafka_zookeeper.cluster import KafkaZooKeeperCluster
+from fencepost.clusters.kafka_zookeeper.configuration import found_servers
+from fencepost.clusters.kafka_zookeeper.driver import DRIVER as BROKERS
+from fencepost.clusters.kafka_zookeeper.driver import KafkaZooKeeperDriver
+from fencepost.clusters.kafka_zookeeper.prepared import KafkaZooKeeperPrepared
+from fencepost.clusters.kafka_zookeeper.system import KafkaZooKeeperSpec
+from fencepost.clusters.port import NodeName
+from fencepost.clusters.processes.node import ProcessNode, Software
+from fencepost.clusters.provision.files_read import topmost
+from fencepost.clusters.system import Wanted
+from fencepost.clusters.witness.definitions import definitions_of
+from fencepost.clusters.witness.witness import WitnessReport, write_witness
+from fencepost.clusters.zookeeper.stored.tables import write_server_disks
 
 _TIMEOUT_S: Final = 120.0
 _MIGRATES: Final = {"zookeeper.metadata.migration.enable": "true"}

@@ -4,8 +4,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
-from clusters.kafka import releases
-from clusters.kafka_zookeeper.releases import LINE as ON_ZOOKEEPER
+from fencepost.clusters.kafka import releases
+from fencepost.clusters.kafka_zookeeper.releases import LINE as ON_ZOOKEEPER
 
 LINE: Final = replace(
     ON_ZOOKEEPER, known=("3.6.0", "3.9.2"), oldest=(3, 5), too_old="to migrate as 3.5 does"

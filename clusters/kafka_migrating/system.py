@@ -8,12 +8,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Final
 
-from clusters.kafka_port import BROKERS, CONTROLLERS, KafkaSpec, Role, note_controllers
-from clusters.kafka_zookeeper.system import SYSTEM as KAFKA_ON_ZOOKEEPER
-from clusters.kafka_zookeeper.system import ZOOKEEPERS, KafkaZooKeeperSpec
-from clusters.port import KEY, NodeRole
-from clusters.system import Make
-from history.failure import Mistakes
+from fencepost.clusters.kafka_port import BROKERS, CONTROLLERS, KafkaSpec, Role, note_controllers
+from fencepost.clusters.kafka_zookeeper.system import SYSTEM as KAFKA_ON_ZOOKEEPER
+from fencepost.clusters.kafka_zookeeper.system import ZOOKEEPERS, KafkaZooKeeperSpec
+from fencepost.clusters.port import KEY, NodeRole
+from fencepost.clusters.system import Make
+from fencepost.history.failure import Mistakes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,8 +64,8 @@ class KafkaMigratingSpec(KafkaZooKeeperSpec):
 
 KAFKA_MIGRATING: Final = Make(
     name="kafka-migrating",
-    driver_module="clusters.kafka_migrating.driver",
-    releases_module="clusters.kafka_migrating.releases",
+    driver_module="fencepost.clusters.kafka_migrating.driver",
+    releases_module="fencepost.clusters.kafka_migrating.releases",
     title="Kafka {release} on its way from ZooKeeper to KRaft",
 )
 """A release of Apache Kafka and one of Apache ZooKeeper, as processes."""

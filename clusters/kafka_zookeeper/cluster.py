@@ -4,16 +4,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from clusters.hosts.place import Site
-from clusters.kafka.configuration import HOSTS, PROPERTIES, KafkaNode
-from clusters.kafka.launch import server_command
-from clusters.kafka_zookeeper.configuration import properties
-from clusters.kafka_zookeeper.prepared import KafkaZooKeeperPrepared
-from clusters.kafka_zookeeper.processes import BrokersOnZooKeeper, UnformattedFiles
-from clusters.kafka_zookeeper.system import KafkaZooKeeperSpec
-from clusters.port import NodeName
-from clusters.processes.hardships import WrongClocks
-from clusters.processes.node import ProcessNode, Software
+from fencepost.clusters.hosts.place import Site
+from fencepost.clusters.kafka.configuration import HOSTS, PROPERTIES, KafkaNode
+from fencepost.clusters.kafka.launch import server_command
+from fencepost.clusters.kafka_zookeeper.configuration import properties
+from fencepost.clusters.kafka_zookeeper.prepared import KafkaZooKeeperPrepared
+from fencepost.clusters.kafka_zookeeper.processes import BrokersOnZooKeeper, UnformattedFiles
+from fencepost.clusters.kafka_zookeeper.system import KafkaZooKeeperSpec
+from fencepost.clusters.port import NodeName
+from fencepost.clusters.processes.hardships import WrongClocks
+from fencepost.clusters.processes.node import ProcessNode, Software
 
 
 class KafkaZooKeeperCluster(WrongClocks, BrokersOnZooKeeper):

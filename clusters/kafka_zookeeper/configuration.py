@@ -4,12 +4,12 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
-from clusters.abilities import Route, direct
-from clusters.kafka.configuration import KafkaNode, broker_defaults, broker_listeners
-from clusters.kafka_zookeeper.system import KafkaZooKeeperSpec
-from clusters.provision.releases import version_numbers
-from clusters.zookeeper.configuration import EnsembleServer
-from history.failure import UsageError
+from fencepost.clusters.abilities import Route, direct
+from fencepost.clusters.kafka.configuration import KafkaNode, broker_defaults, broker_listeners
+from fencepost.clusters.kafka_zookeeper.system import KafkaZooKeeperSpec
+from fencepost.clusters.provision.releases import version_numbers
+from fencepost.clusters.zookeeper.configuration import EnsembleServer
+from fencepost.history.failure import UsageError
 
 _SESSION: Final = "zookeeper.session.timeout.ms"
 SESSION_TIMEOUT_MS: Final = 3000

@@ -6,24 +6,24 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from clusters.hosts.command import run_command
-from clusters.hosts.local_host import LocalHost
-from clusters.hosts.place import Site
-from clusters.hosts.warden import Warden
-from clusters.kafka.configuration import refuse_reserved
-from clusters.kafka.launch import HEAP
-from clusters.kafka_port import Role
-from clusters.kafka_zookeeper.cluster import KafkaZooKeeperCluster
-from clusters.kafka_zookeeper.configuration import refuse_control_plane
-from clusters.kafka_zookeeper.prepared import KafkaZooKeeperPrepared
-from clusters.kafka_zookeeper.releases import fetch_release
-from clusters.kafka_zookeeper.system import KafkaZooKeeperSpec
-from clusters.provision.cache import Progress
-from clusters.provision.class_archives import TRAINING_OPTION, Training, archives_of
-from clusters.system import Wanted
-from clusters.topic_spec import TopicSpec
-from clusters.zookeeper.driver import DRIVER as ENSEMBLES
-from history.clock import Clock
+from fencepost.clusters.hosts.command import run_command
+from fencepost.clusters.hosts.local_host import LocalHost
+from fencepost.clusters.hosts.place import Site
+from fencepost.clusters.hosts.warden import Warden
+from fencepost.clusters.kafka.configuration import refuse_reserved
+from fencepost.clusters.kafka.launch import HEAP
+from fencepost.clusters.kafka_port import Role
+from fencepost.clusters.kafka_zookeeper.cluster import KafkaZooKeeperCluster
+from fencepost.clusters.kafka_zookeeper.configuration import refuse_control_plane
+from fencepost.clusters.kafka_zookeeper.prepared import KafkaZooKeeperPrepared
+from fencepost.clusters.kafka_zookeeper.releases import fetch_release
+from fencepost.clusters.kafka_zookeeper.system import KafkaZooKeeperSpec
+from fencepost.clusters.provision.cache import Progress
+from fencepost.clusters.provision.class_archives import TRAINING_OPTION, Training, archives_of
+from fencepost.clusters.system import Wanted
+from fencepost.clusters.topic_spec import TopicSpec
+from fencepost.clusters.zookeeper.driver import DRIVER as ENSEMBLES
+from fencepost.history.clock import Clock
 
 _TRAINED: Final = KafkaZooKeeperSpec(brokers=1, java_options=(TRAINING_OPTION,))
 

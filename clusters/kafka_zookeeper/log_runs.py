@@ -19,9 +19,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from clusters.port import NodeName
-from clusters.protocol.zookeeper_transactions import zxid_in
-from clusters.zookeeper.stored.logs import StoredError, log_files, stored_entries
+from fencepost.clusters.port import NodeName
+from fencepost.clusters.protocol.zookeeper_transactions import zxid_in
+from fencepost.clusters.zookeeper.stored.logs import StoredError, log_files, stored_entries
 
 _EPOCH_BITS: Final = 32
 

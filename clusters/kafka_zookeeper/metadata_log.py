@@ -37,7 +37,7 @@ from typing import Any, Final, assert_never
 
 import pyarrow as pa
 
-from clusters.data_tree.transactions import (
+from fencepost.clusters.data_tree.transactions import (
     Change,
     CheckVersionTxn,
     CloseSessionTxn,
@@ -49,16 +49,16 @@ from clusters.data_tree.transactions import (
     SetDataTxn,
     Transaction,
 )
-from clusters.data_tree.tree import DataTree
-from clusters.kafka_zookeeper.log_runs import LogRun, first_of_epoch, runs_that_count
-from clusters.port import NodeName
-from clusters.witness.witness import Damage, WitnessReport
-from clusters.zookeeper.stored.logs import StoredError, log_files, transactions_in
-from clusters.zookeeper.stored.snapshots import NEVER, newest_tree
-from clusters.zookeeper.view import zxid_text
-from history.cluster_schema import METADATA_LOG
-from history.failure import HarnessError
-from history.table_file import whole_table_file
+from fencepost.clusters.data_tree.tree import DataTree
+from fencepost.clusters.kafka_zookeeper.log_runs import LogRun, first_of_epoch, runs_that_count
+from fencepost.clusters.port import NodeName
+from fencepost.clusters.witness.witness import Damage, WitnessReport
+from fencepost.clusters.zookeeper.stored.logs import StoredError, log_files, transactions_in
+from fencepost.clusters.zookeeper.stored.snapshots import NEVER, newest_tree
+from fencepost.clusters.zookeeper.view import zxid_text
+from fencepost.history.cluster_schema import METADATA_LOG
+from fencepost.history.failure import HarnessError
+from fencepost.history.table_file import whole_table_file
 
 _TABLE: Final = "metadata_log"
 _SUBJECT: Final = "transaction logs"

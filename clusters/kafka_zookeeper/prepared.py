@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from clusters.kafka.launch import LOGGING_FILES
-from clusters.provision.files_read import topmost
-from clusters.provision.java import Java
-from clusters.provision.releases import Release
-from clusters.zookeeper.prepared import ZooKeeperPrepared
+from fencepost.clusters.kafka.launch import LOGGING_FILES
+from fencepost.clusters.provision.files_read import topmost
+from fencepost.clusters.provision.java import Java
+from fencepost.clusters.provision.releases import Release
+from fencepost.clusters.zookeeper.prepared import ZooKeeperPrepared
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,32 +18,32 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from clusters.abilities import LinkEnd
-from clusters.hosts.place import KEPT, Site
-from clusters.identities import Identities, node_with
-from clusters.kafka.api_versions import api_versions_of
-from clusters.kafka.configuration import KafkaNode
-from clusters.kafka.metadata_watch import MetadataWatch
-from clusters.kafka.multi_node_requests import is_answered
-from clusters.kafka.observation import ask_metadata, view_of
-from clusters.kafka.processes import BrokerProcesses
-from clusters.kafka.software import KafkaFiles
-from clusters.kafka_port import ClusterView, PartitionView, Role, role_of
-from clusters.kafka_zookeeper.configuration import session_timeout_ms
-from clusters.kafka_zookeeper.metadata_log import write_metadata_log
-from clusters.kafka_zookeeper.system import KafkaZooKeeperSpec
-from clusters.kafka_zookeeper.view import KafkaZooKeeperView
-from clusters.port import NodeName
-from clusters.processes.node import ProcessNode, Software
-from clusters.protocol.talking import Address
-from clusters.witness.witness import WitnessReport, write_replicas
-from clusters.zookeeper.ensemble import Ensemble
-from clusters.zookeeper.four_letter_words import is_answered_on
-from clusters.zookeeper.prepared import ZooKeeperPrepared
-from clusters.zookeeper.stored.tables import write_server_disks
-from clusters.zookeeper.watch import EnsembleWatch
-from clusters.zookeeper.znodes import ZnodeRead, ZnodeReader, children_of, data_of
-from history.failure import HarnessError
+from fencepost.clusters.abilities import LinkEnd
+from fencepost.clusters.hosts.place import KEPT, Site
+from fencepost.clusters.identities import Identities, node_with
+from fencepost.clusters.kafka.api_versions import api_versions_of
+from fencepost.clusters.kafka.configuration import KafkaNode
+from fencepost.clusters.kafka.metadata_watch import MetadataWatch
+from fencepost.clusters.kafka.multi_node_requests import is_answered
+from fencepost.clusters.kafka.observation import ask_metadata, view_of
+from fencepost.clusters.kafka.processes import BrokerProcesses
+from fencepost.clusters.kafka.software import KafkaFiles
+from fencepost.clusters.kafka_port import ClusterView, PartitionView, Role, role_of
+from fencepost.clusters.kafka_zookeeper.configuration import session_timeout_ms
+from fencepost.clusters.kafka_zookeeper.metadata_log import write_metadata_log
+from fencepost.clusters.kafka_zookeeper.system import KafkaZooKeeperSpec
+from fencepost.clusters.kafka_zookeeper.view import KafkaZooKeeperView
+from fencepost.clusters.port import NodeName
+from fencepost.clusters.processes.node import ProcessNode, Software
+from fencepost.clusters.protocol.talking import Address
+from fencepost.clusters.witness.witness import WitnessReport, write_replicas
+from fencepost.clusters.zookeeper.ensemble import Ensemble
+from fencepost.clusters.zookeeper.four_letter_words import is_answered_on
+from fencepost.clusters.zookeeper.prepared import ZooKeeperPrepared
+from fencepost.clusters.zookeeper.stored.tables import write_server_disks
+from fencepost.clusters.zookeeper.watch import EnsembleWatch
+from fencepost.clusters.zookeeper.znodes import ZnodeRead, ZnodeReader, children_of, data_of
+from fencepost.history.failure import HarnessError
 
 _SLACK_S: Final = 10.0
 _POLL_S: Final = 0.05

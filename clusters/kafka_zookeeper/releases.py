@@ -3,11 +3,11 @@
 from functools import partial
 from typing import Final
 
-from clusters.kafka import releases
-from clusters.kafka.releases import LOGGING
-from clusters.provision.maven import Coordinates
-from clusters.provision.release_line import ReleaseLine
-from clusters.provision.releases import version_numbers
+from fencepost.clusters.kafka import releases
+from fencepost.clusters.kafka.releases import LOGGING
+from fencepost.clusters.provision.maven import Coordinates
+from fencepost.clusters.provision.release_line import ReleaseLine
+from fencepost.clusters.provision.releases import version_numbers
 
 KNOWN_RELEASES: Final = ("2.0.0", "2.1.1", "2.2.2", "2.5.1", "2.6.3", "2.8.2", "3.4.1", "3.9.2")
 """Releases that were run; any other between the first and the last may be asked for."""

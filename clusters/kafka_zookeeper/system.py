@@ -13,21 +13,26 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Final
 
-from clusters import kafka_conditions
-from clusters.kafka_conditions import ControlledBy
-from clusters.kafka_port import BROKERS, BrokersSpec, Role, role_of
-from clusters.kafka_targets import TARGETS
-from clusters.kafka_zookeeper.view import SERVER_ID_BASE, KafkaZooKeeperView, first_view
-from clusters.link_protocol import LinkProtocol
-from clusters.observation import Condition, Observation, Parse, node_of
-from clusters.port import KEY, NodeName, NodeRole, node_number, role_name
-from clusters.stage import Stage
-from clusters.system import Make, System
-from clusters.targets import DescribedTarget, SystemState
-from clusters.zookeeper import conditions as ensemble_conditions
-from clusters.zookeeper.system import SERVER_PORT_COUNT, SIZES, ZooKeeperSpec, refuse_reserved
-from clusters.zookeeper.targets import TARGETS as OF_ENSEMBLES
-from history.failure import Mistakes
+from fencepost.clusters import kafka_conditions
+from fencepost.clusters.kafka_conditions import ControlledBy
+from fencepost.clusters.kafka_port import BROKERS, BrokersSpec, Role, role_of
+from fencepost.clusters.kafka_targets import TARGETS
+from fencepost.clusters.kafka_zookeeper.view import SERVER_ID_BASE, KafkaZooKeeperView, first_view
+from fencepost.clusters.link_protocol import LinkProtocol
+from fencepost.clusters.observation import Condition, Observation, Parse, node_of
+from fencepost.clusters.port import KEY, NodeName, NodeRole, node_number, role_name
+from fencepost.clusters.stage import Stage
+from fencepost.clusters.system import Make, System
+from fencepost.clusters.targets import DescribedTarget, SystemState
+from fencepost.clusters.zookeeper import conditions as ensemble_conditions
+from fencepost.clusters.zookeeper.system import (
+    SERVER_PORT_COUNT,
+    SIZES,
+    ZooKeeperSpec,
+    refuse_reserved,
+)
+from fencepost.clusters.zookeeper.targets import TARGETS as OF_ENSEMBLES
+from fencepost.history.failure import Mistakes
 
 ZOOKEEPERS: Final = NodeRole(name=Role.ZOOKEEPER, decides=True, port_count=SERVER_PORT_COUNT)
 _SESSION_MS_MAX: Final = "60000"
@@ -148,8 +153,8 @@ class KafkaZooKeeperSpec(BrokersSpec):
 
 KAFKA_ZOOKEEPER: Final = Make(
     name="kafka-zookeeper",
-    driver_module="clusters.kafka_zookeeper.driver",
-    releases_module="clusters.kafka_zookeeper.releases",
+    driver_module="fencepost.clusters.kafka_zookeeper.driver",
+    releases_module="fencepost.clusters.kafka_zookeeper.releases",
     title="Kafka {release} on ZooKeeper",
 )
 """A release of Apache Kafka and one of Apache ZooKeeper, as processes."""

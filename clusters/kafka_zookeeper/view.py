@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from clusters import kafka_targets
-from clusters.kafka_port import ClusterView, PartitionView
-from clusters.topic_spec import TopicSpec
-from clusters.zookeeper import view as ensemble_view
-from clusters.zookeeper.view import EnsembleView
+from fencepost.clusters import kafka_targets
+from fencepost.clusters.kafka_port import ClusterView, PartitionView
+from fencepost.clusters.topic_spec import TopicSpec
+from fencepost.clusters.zookeeper import view as ensemble_view
+from fencepost.clusters.zookeeper.view import EnsembleView
 
 SERVER_ID_BASE: Final = 2000
 

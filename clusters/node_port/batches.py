@@ -12,7 +12,7 @@ from itertools import chain, islice
 from operator import attrgetter
 from typing import Any, Final, overload
 
-from clusters.node_port.segments import Fold, Segment, Segments, segment_of
+from fencepost.clusters.node_port.segments import Fold, Segment, Segments, segment_of
 
 SEGMENT_BATCHES: Final = 1024
 """The length of a full segment."""

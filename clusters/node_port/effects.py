@@ -16,7 +16,7 @@ they are synced. Nothing is performed after EXIT.
 
 from typing import Any, Final, Protocol, runtime_checkable
 
-from clusters.node_port.alarm import Alarm
+from fencepost.clusters.node_port.alarm import Alarm
 
 Effects = list[tuple[Any, ...]]
 

@@ -11,16 +11,24 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Final, assert_never
 
-from clusters.abilities import LinkEnd, NodeStart, NodeUsage
-from clusters.hosts.place import DATA, Host, Site
-from clusters.hosts.ports import ReservedPorts
-from clusters.link_protocol import LinkProtocol
-from clusters.port import CLIENTS, ClusterSpec, Disks, DiskTrouble, NodeName, NodeRoles, NodeState
-from clusters.processes.disks import FollowedDisks, ImageDisks, NodeDisks
-from clusters.processes.hardships import Hardships, HeldBack
-from clusters.processes.networks import IsAnswered, NodeNetworks
-from clusters.processes.node import ProcessNode
-from history.failure import HarnessError
+from fencepost.clusters.abilities import LinkEnd, NodeStart, NodeUsage
+from fencepost.clusters.hosts.place import DATA, Host, Site
+from fencepost.clusters.hosts.ports import ReservedPorts
+from fencepost.clusters.link_protocol import LinkProtocol
+from fencepost.clusters.port import (
+    CLIENTS,
+    ClusterSpec,
+    Disks,
+    DiskTrouble,
+    NodeName,
+    NodeRoles,
+    NodeState,
+)
+from fencepost.clusters.processes.disks import FollowedDisks, ImageDisks, NodeDisks
+from fencepost.clusters.processes.hardships import Hardships, HeldBack
+from fencepost.clusters.processes.networks import IsAnswered, NodeNetworks
+from fencepost.clusters.processes.node import ProcessNode
+from fencepost.history.failure import HarnessError
 
 _STOP_TIMEOUT_S: Final = 10.0
 

@@ -9,14 +9,14 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Final, Protocol
 
-from clusters.hosts.disks.image import ImageDisk, missing, tear
-from clusters.hosts.disks.troubles import TroubledDisk
-from clusters.hosts.place import DATA, Host
-from clusters.hosts.power.follower import DirectoryFollower
-from clusters.hosts.preloading import preloading
-from clusters.port import DiskTrouble, NodeName, NodeState
-from clusters.processes.node import ProcessNode
-from history.failure import HarnessError, UsageError
+from fencepost.clusters.hosts.disks.image import ImageDisk, missing, tear
+from fencepost.clusters.hosts.disks.troubles import TroubledDisk
+from fencepost.clusters.hosts.place import DATA, Host
+from fencepost.clusters.hosts.power.follower import DirectoryFollower
+from fencepost.clusters.hosts.preloading import preloading
+from fencepost.clusters.port import DiskTrouble, NodeName, NodeState
+from fencepost.clusters.processes.node import ProcessNode
+from fencepost.history.failure import HarnessError, UsageError
 
 _IMAGE: Final = "disk.img"
 _MOUNT_POINT: Final = "disk"

@@ -6,18 +6,18 @@ A hardship is the node's, not its process's: whoever starts the node again start
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from clusters.abilities import Skew
-from clusters.hosts.cgroups.node_group import NodeGroup, make_group
-from clusters.hosts.clocks.attach import jvm_clock, socket_left_by
-from clusters.hosts.clocks.node_clock import NodeClock
-from clusters.hosts.ledger import Ledger
-from clusters.hosts.place import LOG
-from clusters.hosts.preloading import preloading
-from clusters.hosts.undo import RemoveSocket
-from clusters.port import ClusterSpec, NodeName, NodeState
-from clusters.processes.node import ProcessNode
-from history.clock import ClockSkew
-from history.failure import HarnessError
+from fencepost.clusters.abilities import Skew
+from fencepost.clusters.hosts.cgroups.node_group import NodeGroup, make_group
+from fencepost.clusters.hosts.clocks.attach import jvm_clock, socket_left_by
+from fencepost.clusters.hosts.clocks.node_clock import NodeClock
+from fencepost.clusters.hosts.ledger import Ledger
+from fencepost.clusters.hosts.place import LOG
+from fencepost.clusters.hosts.preloading import preloading
+from fencepost.clusters.hosts.undo import RemoveSocket
+from fencepost.clusters.port import ClusterSpec, NodeName, NodeState
+from fencepost.clusters.processes.node import ProcessNode
+from fencepost.history.clock import ClockSkew
+from fencepost.history.failure import HarnessError
 
 
 class Hardships:

@@ -10,24 +10,24 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final, Protocol
 
-from clusters.abilities import LinkEnd
-from clusters.hosts.bandwidth import (
+from fencepost.clusters.abilities import LinkEnd
+from fencepost.clusters.hosts.bandwidth import (
     free_bandwidth,
     limit_bandwidth,
     measured_rate,
     why_no_limits,
 )
-from clusters.hosts.inside import socket_in
-from clusters.hosts.packets import (
+from fencepost.clusters.hosts.inside import socket_in
+from fencepost.clusters.hosts.packets import (
     Forbidden,
     drop_packets,
     dropped_counts,
     pass_packets,
     why_no_rules,
 )
-from clusters.hosts.place import OwnNetwork, Place
-from clusters.port import CLIENTS, NodeName
-from history.failure import HarnessError, UsageError
+from fencepost.clusters.hosts.place import OwnNetwork, Place
+from fencepost.clusters.port import CLIENTS, NodeName
+from fencepost.history.failure import HarnessError, UsageError
 
 Flow = tuple[NodeName, NodeName]
 

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Protocol, Self
 
-from clusters.hosts.cgroups.node_group import NodeGroup
-from clusters.hosts.disk import file_sizes
-from clusters.hosts.place import DATA, KEPT, LOG, NodeProcess, Place
-from clusters.port import NodeName, NodeState
-from history.failure import HarnessError, UsageError
+from fencepost.clusters.hosts.cgroups.node_group import NodeGroup
+from fencepost.clusters.hosts.disk import file_sizes
+from fencepost.clusters.hosts.place import DATA, KEPT, LOG, NodeProcess, Place
+from fencepost.clusters.port import NodeName, NodeState
+from fencepost.history.failure import HarnessError, UsageError
 
 _SNAPSHOTS: Final = "snapshots"
 _TOOL_TIMEOUT_S: Final = 60.0

@@ -23,8 +23,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from history.clock import Clock
-from history.journal import RowJournal
+from fencepost.history.clock import Clock
+from fencepost.history.journal import RowJournal
 
 _PATTERNS: Final = {
     "fatal-fault": re.compile(rb"Encountered [a-z][a-z ]* fault: |Digests are not matching"),

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
-from clusters.protocol.record_batches import Stop, batch_at
+from fencepost.clusters.protocol.record_batches import Stop, batch_at
 
 Parts = tuple[Mapping[str, Any], Sequence[Mapping[str, Any]]]
 """A frame's own columns, and its items."""

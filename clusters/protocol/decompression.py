@@ -6,8 +6,8 @@ from typing import Final
 
 import pyarrow as pa
 
-from clusters.protocol.compression import Compression, RecordError
-from clusters.protocol.varints import VarintError, read_unsigned
+from fencepost.clusters.protocol.compression import Compression, RecordError
+from fencepost.clusters.protocol.varints import VarintError, read_unsigned
 
 _BYTES_MAX: Final = 1 << 30
 """The most bytes that are believed to come out: beyond it, it is a bomb."""

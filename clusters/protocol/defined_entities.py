@@ -27,8 +27,8 @@ from kio.schema.response_header.v1.header import ResponseHeader as ResponseHeade
 from kio.static.constants import EntityType
 from kio.static.primitive import i8, i16, i32, i32Timedelta, i64
 
-from clusters.protocol.api_keys import GIVEN_UP, OF_DRAFT
-from clusters.protocol.message_definitions import Field, Message, parsed_message
+from fencepost.clusters.protocol.api_keys import GIVEN_UP, OF_DRAFT
+from fencepost.clusters.protocol.message_definitions import Field, Message, parsed_message
 
 _ALTER_PARTITION: Final = {"AlterPartition": 56}
 _NAMES: Final = {key: name for name, key in {**_ALTER_PARTITION, **GIVEN_UP, **OF_DRAFT}.items()}
@@ -93,7 +93,8 @@ def _entity_type(api_key: int, version: int, kind: EntityType) -> Any:
 
 @cache
 def _definition(api: str, kind: EntityType) -> Message:
-    place = files("clusters.protocol") / "messages" / f"{api}{kind.name.capitalize()}.json"
+    folder = files("fencepost.clusters.protocol") / "messages"
+    place = folder / f"{api}{kind.name.capitalize()}.json"
     return parsed_message(place.read_text(encoding="utf-8"))
 
 

@@ -12,10 +12,17 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any, Final
 
-from clusters.protocol.entities import Unreadable
-from clusters.protocol.message_decoder import DecodeError, Fields, decoder_of
-from clusters.protocol.message_definitions import ALWAYS, Field, Message, field, message, since
-from clusters.protocol.message_encoder import encoder_of
+from fencepost.clusters.protocol.entities import Unreadable
+from fencepost.clusters.protocol.message_decoder import DecodeError, Fields, decoder_of
+from fencepost.clusters.protocol.message_definitions import (
+    ALWAYS,
+    Field,
+    Message,
+    field,
+    message,
+    since,
+)
+from fencepost.clusters.protocol.message_encoder import encoder_of
 
 REGISTRATION: Final = (57, 0)
 """Key and version."""

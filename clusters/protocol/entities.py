@@ -18,7 +18,7 @@ from kio.schema.errors import ErrorCode
 from kio.serial import entity_reader, entity_writer
 from kio.static.primitive import i32
 
-from clusters.protocol.defined_entities import (
+from fencepost.clusters.protocol.defined_entities import (
     defined_request,
     defined_response,
     defined_versions,

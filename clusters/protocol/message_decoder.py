@@ -16,8 +16,8 @@ import struct
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
-from clusters.protocol.message_definitions import Field, Message
-from clusters.protocol.varints import VarintError, read_unsigned
+from fencepost.clusters.protocol.message_definitions import Field, Message
+from fencepost.clusters.protocol.varints import VarintError, read_unsigned
 
 Fields = dict[str, Any]
 """The content of a message, by field; no class can know the names before the jars are read."""

@@ -11,9 +11,9 @@ import struct
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
-from clusters.protocol.message_decoder import Fields, default_of
-from clusters.protocol.message_definitions import Field, Message
-from clusters.protocol.varints import encoded_unsigned
+from fencepost.clusters.protocol.message_decoder import Fields, default_of
+from fencepost.clusters.protocol.message_definitions import Field, Message
+from fencepost.clusters.protocol.varints import encoded_unsigned
 
 _Writer = Callable[[Any, bytearray], None]
 _NUMBERS: Final[Mapping[str, struct.Struct]] = {

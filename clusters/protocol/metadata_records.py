@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from clusters.protocol.message_decoder import DecodeError, Fields, decoder_of, default_of
-from clusters.protocol.message_definitions import Message
-from clusters.protocol.varints import VarintError, read_unsigned
+from fencepost.clusters.protocol.message_decoder import DecodeError, Fields, decoder_of, default_of
+from fencepost.clusters.protocol.message_definitions import Message
+from fencepost.clusters.protocol.varints import VarintError, read_unsigned
 
 CONTROL_MESSAGES: Final[Mapping[int, str]] = {
     2: "LeaderChangeMessage",

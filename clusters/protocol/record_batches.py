@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 from crc32c import crc32c
 
-from clusters.protocol.compression import Compression, compression_of
+from fencepost.clusters.protocol.compression import Compression, compression_of
 
 HEADER_BYTES: Final = 61
 _LOG_OVERHEAD_BYTES: Final = 12

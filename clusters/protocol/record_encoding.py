@@ -5,7 +5,7 @@ Layout: https://kafka.apache.org/documentation/#record
 
 from collections.abc import Sequence
 
-from clusters.protocol.varints import encoded_signed
+from fencepost.clusters.protocol.varints import encoded_signed
 
 Header = tuple[bytes, bytes | None]
 """The name and value of a record's header."""

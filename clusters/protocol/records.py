@@ -15,11 +15,11 @@ from typing import Final, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from clusters.protocol.compression import RecordError
-from clusters.protocol.decompression import decompressed
-from clusters.protocol.record_batches import HEADER_BYTES, BatchHeader
-from clusters.protocol.record_encoding import Header
-from clusters.protocol.varints import CONTINUED, VarintError, read_signed
+from fencepost.clusters.protocol.compression import RecordError
+from fencepost.clusters.protocol.decompression import decompressed
+from fencepost.clusters.protocol.record_batches import HEADER_BYTES, BatchHeader
+from fencepost.clusters.protocol.record_encoding import Header
+from fencepost.clusters.protocol.varints import CONTINUED, VarintError, read_signed
 
 _LONG_OR_NEGATIVE: Final = CONTINUED | 1
 _TOO_FEW: Final = "it has fewer records than it says"

@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from typing import Any, Final, Protocol, TypeVar
 
-from clusters.port import NodeName
-from clusters.protocol.framing import FrameError
+from fencepost.clusters.port import NodeName
+from fencepost.clusters.protocol.framing import FrameError
 
 Address = tuple[str, int]
 """IPv4 address and port."""

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any, Final, NamedTuple
 
-from clusters.protocol.jute import JuteReader
+from fencepost.clusters.protocol.jute import JuteReader
 
 _LAYOUTS: Final = """
 Id: ustring scheme, ustring id

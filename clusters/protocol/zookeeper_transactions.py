@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from hashlib import sha256
 from typing import Any, Final, assert_never
 
-from clusters.data_tree.transactions import (
+from fencepost.clusters.data_tree.transactions import (
     CONTAINER_OWNER,
     TTL_OWNER,
     Acl,
@@ -24,8 +24,8 @@ from clusters.data_tree.transactions import (
     SetDataTxn,
     Transaction,
 )
-from clusters.protocol.jute import JuteError, JuteReader
-from clusters.protocol.zookeeper_records import NAMES, OPERATIONS, head_of, read, written
+from fencepost.clusters.protocol.jute import JuteError, JuteReader
+from fencepost.clusters.protocol.zookeeper_records import NAMES, OPERATIONS, head_of, read, written
 
 _HEADER: Final = head_of("TxnHeader")
 _TREE_DIGEST: Final = head_of("TxnDigest")

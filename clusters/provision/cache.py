@@ -17,7 +17,7 @@ from typing import Final, TypeVar
 import platformdirs
 from filelock import FileLock, Timeout
 
-from history.failure import HarnessError
+from fencepost.history.failure import HarnessError
 
 CACHE_VARIABLE: Final = "FENCEPOST_CACHE"
 """Environment variable: where to keep it, instead of the user's cache directory."""

@@ -19,13 +19,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from clusters.provision.cache import Progress, cache_dir, kept
-from clusters.provision.fingerprints import Fingerprint, fingerprint_of, is_unchanged
-from clusters.provision.java import Java
-from clusters.provision.jvm import class_dump_command
-from clusters.provision.maven import RunProgram
-from clusters.provision.releases import Release
-from history.failure import HarnessError
+from fencepost.clusters.provision.cache import Progress, cache_dir, kept
+from fencepost.clusters.provision.fingerprints import Fingerprint, fingerprint_of, is_unchanged
+from fencepost.clusters.provision.java import Java
+from fencepost.clusters.provision.jvm import class_dump_command
+from fencepost.clusters.provision.maven import RunProgram
+from fencepost.clusters.provision.releases import Release
+from fencepost.history.failure import HarnessError
 
 _INDEX: Final = "archives.json"
 _CLASS_LIST: Final = "classes.txt"

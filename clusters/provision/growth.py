@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from clusters.provision.cache import Progress
+from fencepost.clusters.provision.cache import Progress
 
 _EVERY_S: Final = 5.0
 _MB: Final = 1e6

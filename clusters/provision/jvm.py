@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from clusters.provision.java import Java
+from fencepost.clusters.provision.java import Java
 
 SIMPLE_LOGGER: Final = (
     "-Dorg.slf4j.simpleLogger.logFile=System.out",

@@ -20,9 +20,9 @@ from urllib.request import Request, urlopen
 from xml.etree import ElementTree as ET
 from xml.sax.saxutils import quoteattr
 
-from clusters.provision.cache import CACHE_VARIABLE
-from clusters.provision.java import Java, network_options
-from history.failure import HarnessError, UsageError
+from fencepost.clusters.provision.cache import CACHE_VARIABLE
+from fencepost.clusters.provision.java import Java, network_options
+from fencepost.history.failure import HarnessError, UsageError
 
 MIRROR_VARIABLE: Final = "FENCEPOST_MAVEN_MIRROR"
 """Environment variable: the URL of a repository to use instead of Maven Central."""

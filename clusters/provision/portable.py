@@ -20,9 +20,10 @@ from importlib.util import cache_from_source, find_spec
 from pathlib import Path
 from typing import Final
 
-from clusters.provision.cache import Progress, cache_dir, kept
-from clusters.provision.fingerprints import listing_digest
-from history.failure import HarnessError
+from fencepost.clusters.provision.cache import Progress, cache_dir, kept
+from fencepost.clusters.provision.fingerprints import listing_digest
+from fencepost.history.failure import HarnessError
+from fencepost.history.program import IMPORT_ROOT
 
 _LEFT_OUT: Final = re.compile(
     r"test|tests|idlelib|lib2to3|tkinter|turtledemo|ensurepip|(site|dist)-packages|config-.*"
@@ -110,12 +111,14 @@ def _python_files() -> Files:
 
 
 def _program_files(packages: Sequence[str], distributions: Sequence[str]) -> Files:
-    found: dict[str, Path] = {}
+    found = {"fencepost/__init__.py": IMPORT_ROOT / "fencepost/__init__.py"}
     for package in packages:
         spec = find_spec(package)
         assert spec is not None, package
         for place in spec.submodule_search_locations or ():
-            found |= {f"{package}/{name}": path for name, path in _inside(Path(place))}
+            found |= {
+                f"{package.replace('.', '/')}/{name}": path for name, path in _inside(Path(place))
+            }
     for one in distributions:
         for path in distribution(one).files or ():
             if ".." not in path.parts and "__pycache__" not in path.parts:

@@ -7,19 +7,24 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from clusters.provision.cache import Progress, cache_dir, kept
-from clusters.provision.growth import growth_told
-from clusters.provision.java import Java
-from clusters.provision.maven import Coordinates, NotInRepositoryError, RunProgram, refuse_absent
-from clusters.provision.pinned import PINNED
-from clusters.provision.releases import (
+from fencepost.clusters.provision.cache import Progress, cache_dir, kept
+from fencepost.clusters.provision.growth import growth_told
+from fencepost.clusters.provision.java import Java
+from fencepost.clusters.provision.maven import (
+    Coordinates,
+    NotInRepositoryError,
+    RunProgram,
+    refuse_absent,
+)
+from fencepost.clusters.provision.pinned import PINNED
+from fencepost.clusters.provision.releases import (
     Release,
     fetch_into,
     jars_in,
     version_numbers,
     whole_release,
 )
-from history.failure import HarnessError, UsageError
+from fencepost.history.failure import HarnessError, UsageError
 
 _NAME: Final = re.compile(r"\d+\.\d+\.\d+(-[A-Za-z0-9.]+)?")
 

@@ -14,10 +14,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from clusters.provision.fingerprints import Fingerprint, fingerprint_of, is_unchanged
-from clusters.provision.java import Java
-from clusters.provision.maven import Coordinates, NotInRepositoryError, RunProgram, fetch_jars
-from history.failure import HarnessError
+from fencepost.clusters.provision.fingerprints import Fingerprint, fingerprint_of, is_unchanged
+from fencepost.clusters.provision.java import Java
+from fencepost.clusters.provision.maven import (
+    Coordinates,
+    NotInRepositoryError,
+    RunProgram,
+    fetch_jars,
+)
+from fencepost.history.failure import HarnessError
 
 _INDEX: Final = "release.json"
 _NO_CLASSES: Final = ("-sources.jar", "-javadoc.jar", "-scaladoc.jar", "-test.jar")

@@ -17,13 +17,15 @@ from typing import Final
 
 import pyspark
 
-from clusters.provision.cache import Progress, cache_dir, kept
-from clusters.provision.fingerprints import Fingerprint, fingerprint_of, is_unchanged
-from clusters.provision.java import Java
-from history.failure import HarnessError
+from fencepost.clusters.provision.cache import Progress, cache_dir, kept
+from fencepost.clusters.provision.fingerprints import Fingerprint, fingerprint_of, is_unchanged
+from fencepost.clusters.provision.java import Java
+from fencepost.history.failure import HarnessError
+from fencepost.history.program import IMPORT_ROOT
 
 _ARCHIVE: Final = "classes.jsa"
 _INDEX: Final = "archive.json"
+_TRAINING: Final = "fencepost.clusters.provision.spark_training"
 _CLASS_LIST: Final = "classes.txt"
 _TIMEOUT_S: Final = 300.0
 """The time-out of the training, and of the dump."""
@@ -70,7 +72,7 @@ def _read(entry: Path) -> Path | None:
 def _build(draft: Path, java: Java, home: Path) -> None:
     classes, archive = draft / _CLASS_LIST, draft / _ARCHIVE
     class_path = _said(
-        [sys.executable, "-W", "ignore", "-m", "clusters.provision.spark_training", str(classes)],
+        [sys.executable, "-W", "ignore", "-m", _TRAINING, str(classes)],
         environment=_environment(home),
     )
     dump = ("-Xshare:dump", "-Xmx512m", "-XX:+UseSerialGC", f"-XX:SharedClassListFile={classes}")
@@ -87,7 +89,7 @@ def _build(draft: Path, java: Java, home: Path) -> None:
 def _environment(home: Path) -> dict[str, str]:
     """Return the environment of a local session of the checks (`checkers.runner.session`)."""
     kept_ones = {name: os.environ[name] for name in os.environ if name not in _OF_ANOTHER_SPARK}
-    packages = str(Path(__file__).parents[2])
+    packages = str(IMPORT_ROOT)
     return {
         **kept_ones,
         "JAVA_HOME": str(home),

@@ -1,7 +1,7 @@
 """A program that does with Spark what checks do with it, so that its JVM loads the classes of one.
 
-`python -m clusters.provision.spark_training LIST`: the JVM writes the names of the classes that it
-loads to LIST, and the program prints the class path that it found them on.
+`python -m fencepost.clusters.provision.spark_training LIST`: the JVM writes the names of the
+classes that it loads to LIST, and the program prints the class path that it found them on.
 """
 
 import sys

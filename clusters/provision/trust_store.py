@@ -9,7 +9,7 @@ from pathlib import Path
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import NoEncryption, pkcs12
 
-from clusters.provision.cache import built_beside, cache_dir
+from fencepost.clusters.provision.cache import built_beside, cache_dir
 
 
 def trust_store(bundle: Path) -> Path:

@@ -1,19 +1,21 @@
-"""`python -m clusters.reference --config FILE`: run one node of the reference cluster."""
+"""`python -m fencepost.clusters.reference --config FILE`: run one node of the reference cluster."""
 
 import argparse
 import sys
 import traceback
 from pathlib import Path
 
-from clusters.reference.shell.process_log import say
-from clusters.reference.shell.properties import read_properties
-from history.failure import HarnessError
-from history.program import without_hypothesis
+from fencepost.clusters.reference.shell.process_log import say
+from fencepost.clusters.reference.shell.properties import read_properties
+from fencepost.history.failure import HarnessError
+from fencepost.history.program import without_hypothesis
 
 
 def main() -> int:
     """Run the node until it ends; its exit code: 0, or 1 with a line in the log that says why."""
-    parser = argparse.ArgumentParser(prog="python -m clusters.reference", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m fencepost.clusters.reference", description=__doc__
+    )
     parser.add_argument("--config", required=True, type=Path, help="the node's properties file")
     config = parser.parse_args().config
     try:
@@ -31,7 +33,7 @@ def main() -> int:
 def _run(config: Path) -> str:
     settings = read_properties(config)
     without_hypothesis()
-    from clusters.reference.shell.process import run  # noqa: PLC0415
+    from fencepost.clusters.reference.shell.process import run  # noqa: PLC0415
 
     return run(settings)
 

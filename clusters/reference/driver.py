@@ -10,27 +10,27 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from clusters.hosts.place import KEPT, Site
-from clusters.kafka.configuration import HOSTS, PROPERTIES, KafkaNode
-from clusters.kafka.quorum_processes import QuorumProcesses
-from clusters.kafka.software import KafkaFiles
-from clusters.kafka_port import KafkaSpec, Quorum
-from clusters.port import NodeName
-from clusters.processes.node import ProcessNode
-from clusters.protocol.metadata_records import Definitions
-from clusters.provision.java import Java, find_java
-from clusters.provision.portable import PortableProgram, portable_program
-from clusters.reference.codec.record_definitions import definitions
-from clusters.reference.process_settings import settings_of
-from clusters.reference.shell.formatting import format_directory, looked_at, new_id
-from clusters.reference.specs import level_of, release_like
-from clusters.system import Wanted
-from history.failure import UsageError
+from fencepost.clusters.hosts.place import KEPT, Site
+from fencepost.clusters.kafka.configuration import HOSTS, PROPERTIES, KafkaNode
+from fencepost.clusters.kafka.quorum_processes import QuorumProcesses
+from fencepost.clusters.kafka.software import KafkaFiles
+from fencepost.clusters.kafka_port import KafkaSpec, Quorum
+from fencepost.clusters.port import NodeName
+from fencepost.clusters.processes.node import ProcessNode
+from fencepost.clusters.protocol.metadata_records import Definitions
+from fencepost.clusters.provision.java import Java, find_java
+from fencepost.clusters.provision.portable import PortableProgram, portable_program
+from fencepost.clusters.reference.codec.record_definitions import definitions
+from fencepost.clusters.reference.process_settings import settings_of
+from fencepost.clusters.reference.shell.formatting import format_directory, looked_at, new_id
+from fencepost.clusters.reference.specs import level_of, release_like
+from fencepost.clusters.system import Wanted
+from fencepost.history.failure import UsageError
 
-_PROGRAM: Final = "clusters.reference"
+_PROGRAM: Final = "fencepost.clusters.reference"
 HERE: Final = (sys.executable, "-m", _PROGRAM)
 """The command of a node on this Python."""
-_PACKAGES: Final = ("clusters", "history")
+_PACKAGES: Final = ("fencepost.clusters", "fencepost.history")
 """The packages of ours that a node imports."""
 _DISTRIBUTIONS: Final = ("kio", "crc32c", "typing_extensions")
 """The distributions of others' packages, likewise."""

@@ -1,7 +1,7 @@
 """The generated parts of the pages of the reference cluster: tables of rules and state diagrams.
 
-`python -m clusters.reference.pages` writes each anew between its markers; the rest of the pages is
-written by hand.
+`python -m fencepost.clusters.reference.pages` writes each anew between its markers; the rest of the
+pages is written by hand.
 """
 
 import sys
@@ -9,16 +9,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from clusters.protocol.broker_states import BrokerState
-from clusters.reference.nodes.life_cycle_transitions import TRANSITIONS as OF_BROKERS
-from clusters.reference.nodes.quorum.transitions import TRANSITIONS as OF_VOTERS
-from clusters.reference.nodes.quorum.transitions import VoterState
-from clusters.reference.nodes.rules import RULES, ProtocolRule
-from clusters.reference.zk.life_cycle_transitions import TRANSITIONS as OF_ZK_BROKERS
-from clusters.reference.zk.rules import ZK_RULES
-from history.failure import UsageError
+from fencepost.clusters.protocol.broker_states import BrokerState
+from fencepost.clusters.reference.nodes.life_cycle_transitions import TRANSITIONS as OF_BROKERS
+from fencepost.clusters.reference.nodes.quorum.transitions import TRANSITIONS as OF_VOTERS
+from fencepost.clusters.reference.nodes.quorum.transitions import VoterState
+from fencepost.clusters.reference.nodes.rules import RULES, ProtocolRule
+from fencepost.clusters.reference.zk.life_cycle_transitions import TRANSITIONS as OF_ZK_BROKERS
+from fencepost.clusters.reference.zk.rules import ZK_RULES
+from fencepost.history.failure import UsageError
 
-_DOCS: Final = Path(__file__).parents[2] / "docs"
+_DOCS: Final = Path(__file__).resolve().parents[2] / "docs"
 _ANY: Final = "any"
 
 _Edge = tuple[str, str, str]

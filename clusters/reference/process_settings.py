@@ -8,14 +8,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from clusters.abilities import Route
-from clusters.kafka.configuration import KafkaNode, Listener, controller_address
-from clusters.kafka_port import KafkaSpec, Role
-from clusters.port import CLIENTS
-from clusters.reference.shell.node_settings import HOSTS, KEPT
-from clusters.reference.shell.properties import KNOWN, LEVEL, parsed
-from clusters.reference.shell.property_values import RULES_OFF
-from clusters.reference.specs import DEFAULTS, level_of, own_settings
+from fencepost.clusters.abilities import Route
+from fencepost.clusters.kafka.configuration import KafkaNode, Listener, controller_address
+from fencepost.clusters.kafka_port import KafkaSpec, Role
+from fencepost.clusters.port import CLIENTS
+from fencepost.clusters.reference.shell.node_settings import HOSTS, KEPT
+from fencepost.clusters.reference.shell.properties import KNOWN, LEVEL, parsed
+from fencepost.clusters.reference.shell.property_values import RULES_OFF
+from fencepost.clusters.reference.specs import DEFAULTS, level_of, own_settings
 
 _OF_PROCESSES: Final[Mapping[str, str]] = {
     # Half of Kafka's: a new quorum waits for it before its first election, and messages of this

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Final
 
-from clusters.kafka_port import KafkaSpec, Role
-from clusters.reference.nodes.levels import LEVEL_REGISTRATION, LEVEL_VISIBILITY
-from history.failure import UsageError
+from fencepost.clusters.kafka_port import KafkaSpec, Role
+from fencepost.clusters.reference.nodes.levels import LEVEL_REGISTRATION, LEVEL_VISIBILITY
+from fencepost.history.failure import UsageError
 
 DEFAULTS: Final[Mapping[str, str]] = {
     # The values with which the harness starts Kafka: a fault shows within seconds.

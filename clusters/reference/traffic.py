@@ -15,8 +15,8 @@ are behind one another.
 
 from collections.abc import Iterable, Mapping
 
-from clusters.reference.codec.api import Api, Traffic
-from clusters.reference.codec.broker_apis import DIALECT
+from fencepost.clusters.reference.codec.api import Api, Traffic
+from fencepost.clusters.reference.codec.broker_apis import DIALECT
 
 
 def traffic_by_kind(apis: Iterable[Api]) -> Mapping[int, str]:

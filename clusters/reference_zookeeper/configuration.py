@@ -7,17 +7,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from clusters.abilities import Route
-from clusters.kafka.configuration import KafkaNode, broker_listeners
-from clusters.kafka_port import Role
-from clusters.kafka_zookeeper.configuration import SESSION_TIMEOUT_MS, found_servers
-from clusters.reference.shell.node_settings import HOSTS
-from clusters.reference.shell.property_values import RULES_OFF, rules_kept
-from clusters.reference.shell.zk_properties import HOST, KNOWN, PROTOCOL, parsed
-from clusters.reference.zk.rules import ZkRules
-from clusters.reference_zookeeper.system import ReferenceZooKeeperSpec
-from clusters.zookeeper.configuration import EnsembleServer
-from history.failure import UsageError
+from fencepost.clusters.abilities import Route
+from fencepost.clusters.kafka.configuration import KafkaNode, broker_listeners
+from fencepost.clusters.kafka_port import Role
+from fencepost.clusters.kafka_zookeeper.configuration import SESSION_TIMEOUT_MS, found_servers
+from fencepost.clusters.reference.shell.node_settings import HOSTS
+from fencepost.clusters.reference.shell.property_values import RULES_OFF, rules_kept
+from fencepost.clusters.reference.shell.zk_properties import HOST, KNOWN, PROTOCOL, parsed
+from fencepost.clusters.reference.zk.rules import ZkRules
+from fencepost.clusters.reference_zookeeper.system import ReferenceZooKeeperSpec
+from fencepost.clusters.zookeeper.configuration import EnsembleServer
+from fencepost.history.failure import UsageError
 
 BROKER_ID: Final = "broker.id"
 DISK_ID: Final = "fencepost.disk.broker.id"

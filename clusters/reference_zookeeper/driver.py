@@ -5,23 +5,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from clusters.hosts.place import Site
-from clusters.kafka.configuration import HOSTS, PROPERTIES, KafkaNode, refuse_reserved
-from clusters.kafka_port import Role
-from clusters.kafka_zookeeper.processes import BrokersOnZooKeeper, UnformattedFiles
-from clusters.port import NodeName
-from clusters.processes.node import ProcessNode, Software
-from clusters.provision.files_read import topmost
-from clusters.provision.java import Java
-from clusters.provision.portable import PortableProgram
-from clusters.reference.driver import HERE, portable_nodes
-from clusters.reference.shell.zk_properties import ID, KNOWN
-from clusters.reference_zookeeper.configuration import properties
-from clusters.reference_zookeeper.system import ReferenceZooKeeperSpec
-from clusters.system import Wanted
-from clusters.zookeeper.driver import DRIVER as ENSEMBLES
-from clusters.zookeeper.prepared import ZooKeeperPrepared
-from history.failure import HarnessError
+from fencepost.clusters.hosts.place import Site
+from fencepost.clusters.kafka.configuration import HOSTS, PROPERTIES, KafkaNode, refuse_reserved
+from fencepost.clusters.kafka_port import Role
+from fencepost.clusters.kafka_zookeeper.processes import BrokersOnZooKeeper, UnformattedFiles
+from fencepost.clusters.port import NodeName
+from fencepost.clusters.processes.node import ProcessNode, Software
+from fencepost.clusters.provision.files_read import topmost
+from fencepost.clusters.provision.java import Java
+from fencepost.clusters.provision.portable import PortableProgram
+from fencepost.clusters.reference.driver import HERE, portable_nodes
+from fencepost.clusters.reference.shell.zk_properties import ID, KNOWN
+from fencepost.clusters.reference_zookeeper.configuration import properties
+from fencepost.clusters.reference_zookeeper.system import ReferenceZooKeeperSpec
+from fencepost.clusters.system import Wanted
+from fencepost.clusters.zookeeper.driver import DRIVER as ENSEMBLES
+from fencepost.clusters.zookeeper.prepared import ZooKeeperPrepared
+from fencepost.history.failure import HarnessError
 
 _NO_ID: Final = "-1"
 

@@ -7,10 +7,10 @@ our own.
 from dataclasses import dataclass, replace
 from typing import Final
 
-from clusters.kafka_zookeeper.system import SYSTEM as KAFKA_ON_ZOOKEEPER
-from clusters.kafka_zookeeper.system import KafkaZooKeeperSpec
-from clusters.system import Make
-from history.failure import Mistakes
+from fencepost.clusters.kafka_zookeeper.system import SYSTEM as KAFKA_ON_ZOOKEEPER
+from fencepost.clusters.kafka_zookeeper.system import KafkaZooKeeperSpec
+from fencepost.clusters.system import Make
+from fencepost.history.failure import Mistakes
 
 _PROTOCOLS: Final = (1, 2)
 _RELEASE_LIKE: Final = KafkaZooKeeperSpec().release
@@ -41,7 +41,7 @@ class ReferenceZooKeeperSpec(KafkaZooKeeperSpec):
 
 REFERENCE_ZOOKEEPER: Final = Make(
     name="reference-zookeeper",
-    driver_module="clusters.reference_zookeeper.driver",
+    driver_module="fencepost.clusters.reference_zookeeper.driver",
     title="the reference cluster on ZooKeeper",
     of_our_own=True,
 )
@@ -49,7 +49,7 @@ REFERENCE_ZOOKEEPER: Final = Make(
 
 SIMULATED_ZOOKEEPER: Final = Make(
     name="simulated-zookeeper",
-    driver_module="clusters.reference_zookeeper.simulated.driver",
+    driver_module="fencepost.clusters.reference_zookeeper.simulated.driver",
     title="the reference cluster on ZooKeeper in virtual time",
     in_virtual_time=True,
     of_our_own=True,

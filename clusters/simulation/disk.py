@@ -14,8 +14,8 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import takewhile
 from typing import Any, Final
 
-from clusters.node_port.batches import Batches
-from clusters.node_port.storage import METADATA, Contents, FileName, LogName, PartitionKey
+from fencepost.clusters.node_port.batches import Batches
+from fencepost.clusters.node_port.storage import METADATA, Contents, FileName, LogName, PartitionKey
 
 Keeps = Callable[[list[Any], int], None]
 """(batches, offset): hears of what is dropped below an offset, at which a log begins now."""

@@ -8,10 +8,10 @@ from collections.abc import Callable
 from enum import StrEnum
 from typing import Any, Final
 
-from clusters.node_port.alarm import NEVER_NS, Alarm
-from clusters.node_port.effects import Effects, Node, Woken
-from clusters.simulation.clock import HostClock
-from clusters.simulation.disk import Disk
+from fencepost.clusters.node_port.alarm import NEVER_NS, Alarm
+from fencepost.clusters.node_port.effects import Effects, Node, Woken
+from fencepost.clusters.simulation.clock import HostClock
+from fencepost.clusters.simulation.disk import Disk
 
 EVERY_TICK: Final = Alarm()
 """The alarm of a node which does not say when it needs its next tick: it is always due."""

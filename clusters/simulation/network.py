@@ -18,9 +18,9 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
-from clusters.node_port.effects import UNREACHABLE
-from clusters.simulation.host import Channel, ProcessState, SimulatedHost
-from clusters.simulation.kinds import EVERYTHING, NOTHING, wanted_by
+from fencepost.clusters.node_port.effects import UNREACHABLE
+from fencepost.clusters.simulation.host import Channel, ProcessState, SimulatedHost
+from fencepost.clusters.simulation.kinds import EVERYTHING, NOTHING, wanted_by
 
 STREAMED_FROM: Final = 100
 """Kinds from here on are of TCP's streams: what is lost of them is late, and none comes twice."""

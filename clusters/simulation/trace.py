@@ -11,9 +11,9 @@ from array import array
 from hashlib import blake2b
 from typing import Any, Final
 
-from clusters.node_port.alarm import Alarm
-from clusters.node_port.effects import TICK, Effects
-from clusters.simulation.host import Handle
+from fencepost.clusters.node_port.alarm import Alarm
+from fencepost.clusters.node_port.effects import TICK, Effects
+from fencepost.clusters.simulation.host import Handle
 
 _FLUSHED_AT: Final = 1 << 16
 _DIGEST_BYTES: Final = 16

@@ -17,8 +17,8 @@ from heapq import heappop, heappush
 from random import Random
 from typing import Any, Final, Protocol
 
-from clusters.node_port.alarm import NEVER_NS
-from clusters.node_port.effects import (
+from fencepost.clusters.node_port.alarm import NEVER_NS
+from fencepost.clusters.node_port.effects import (
     ADVANCE,
     APPEND,
     CLOSE,
@@ -40,12 +40,18 @@ from clusters.node_port.effects import (
     WRITE,
     Effects,
 )
-from clusters.simulation.clock import HostClock
-from clusters.simulation.disk import Disk
-from clusters.simulation.host import EVERY_TICK, Build, Channel, ProcessState, SimulatedHost
-from clusters.simulation.kinds import NOTHING, SEEN, UNUSUAL, WANTED, table_of
-from clusters.simulation.network import RECONNECT, Latency, SimulatedNetwork
-from clusters.simulation.trace import Trace, Witnessed, proving_idle
+from fencepost.clusters.simulation.clock import HostClock
+from fencepost.clusters.simulation.disk import Disk
+from fencepost.clusters.simulation.host import (
+    EVERY_TICK,
+    Build,
+    Channel,
+    ProcessState,
+    SimulatedHost,
+)
+from fencepost.clusters.simulation.kinds import NOTHING, SEEN, UNUSUAL, WANTED, table_of
+from fencepost.clusters.simulation.network import RECONNECT, Latency, SimulatedNetwork
+from fencepost.clusters.simulation.trace import Trace, Witnessed, proving_idle
 
 WAKE: Final = 100
 """(WAKE, time): have a TICK at this time of the host's clock. For hosts that are no nodes."""

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from clusters.kafka_port import FlippedPart
-from clusters.protocol.record_batches import BatchHeader, scan_batches
-from clusters.witness.checkpoints import read_offsets
-from clusters.witness.segments import segments_of
-from history.failure import HarnessError
+from fencepost.clusters.kafka_port import FlippedPart
+from fencepost.clusters.protocol.record_batches import BatchHeader, scan_batches
+from fencepost.clusters.witness.checkpoints import read_offsets
+from fencepost.clusters.witness.segments import segments_of
+from fencepost.history.failure import HarnessError
 
 _METADATA: Final = "__cluster_metadata-0"
 _RECOVERY_POINTS: Final = "recovery-point-offset-checkpoint"

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
-from clusters.protocol.message_definitions import DefinitionError, Message, parsed_message
-from clusters.protocol.metadata_records import CONTROL_MESSAGES, Definitions
-from history.failure import HarnessError
+from fencepost.clusters.protocol.message_definitions import DefinitionError, Message, parsed_message
+from fencepost.clusters.protocol.metadata_records import CONTROL_MESSAGES, Definitions
+from fencepost.history.failure import HarnessError
 
 _WANTED: Final = re.compile(
     rf"common/(?:metadata/\w+|message/(?:{'|'.join(CONTROL_MESSAGES.values())}))\.json"

@@ -16,12 +16,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Self
 
-from clusters.hosts.disk import file_sizes
-from clusters.port import NodeName
-from clusters.protocol.metadata_records import Definitions
-from clusters.protocol.record_batches import HEADER_BYTES, BatchHeader, batch_at
-from clusters.witness.metadata_log import read_metadata_log
-from clusters.witness.segments import LogSegment, segments_of
+from fencepost.clusters.hosts.disk import file_sizes
+from fencepost.clusters.port import NodeName
+from fencepost.clusters.protocol.metadata_records import Definitions
+from fencepost.clusters.protocol.record_batches import HEADER_BYTES, BatchHeader, batch_at
+from fencepost.clusters.witness.metadata_log import read_metadata_log
+from fencepost.clusters.witness.segments import LogSegment, segments_of
 
 _TRIES: Final = 5
 _INDEX_ENTRY_BYTES: Final = 8

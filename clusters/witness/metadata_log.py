@@ -28,11 +28,11 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from clusters.port import NodeName
-from clusters.protocol.message_decoder import Fields
-from clusters.protocol.metadata_records import DecodedRecord, Definitions
-from clusters.witness.segments import BatchRun, read_batches_file, read_log, segments_of
-from history.cluster_schema import METADATA_LOG
+from fencepost.clusters.port import NodeName
+from fencepost.clusters.protocol.message_decoder import Fields
+from fencepost.clusters.protocol.metadata_records import DecodedRecord, Definitions
+from fencepost.clusters.witness.segments import BatchRun, read_batches_file, read_log, segments_of
+from fencepost.history.cluster_schema import METADATA_LOG
 
 METADATA_DIRECTORY: Final = "__cluster_metadata-0"
 _SNAPSHOT: Final = re.compile(r"(\d{20})-\d{10}\.checkpoint")

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from clusters.protocol.record_batches import BatchHeader, BatchScan, scan_batches
-from clusters.protocol.records import Records, records_of
+from fencepost.clusters.protocol.record_batches import BatchHeader, BatchScan, scan_batches
+from fencepost.clusters.protocol.records import Records, records_of
 
 _SEGMENT: Final = re.compile(r"(\d{20})\.log")
 _PIECE_BYTES: Final = 8 << 20

@@ -23,24 +23,24 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from clusters.kafka_port import Role, role_of
-from clusters.port import NodeName
-from clusters.protocol.metadata_records import UNKNOWN, Definitions
-from clusters.protocol.records import Records
-from clusters.witness.checkpoints import (
+from fencepost.clusters.kafka_port import Role, role_of
+from fencepost.clusters.port import NodeName
+from fencepost.clusters.protocol.metadata_records import UNKNOWN, Definitions
+from fencepost.clusters.protocol.records import Records
+from fencepost.clusters.witness.checkpoints import (
     HIGH_WATERMARKS,
     LOG_STARTS,
     read_leader_epochs,
     read_offsets,
     read_topic_id,
 )
-from clusters.witness.metadata_log import read_metadata_log
-from clusters.witness.segments import read_log, segments_of
-from history.cluster_schema import REPLICA_RECORDS, REPLICAS
-from history.failure import HarnessError
-from history.schema import RECORD_BUCKET_COUNT
-from history.table_file import whole_table_file
-from history.writer import bucket_of
+from fencepost.clusters.witness.metadata_log import read_metadata_log
+from fencepost.clusters.witness.segments import read_log, segments_of
+from fencepost.history.cluster_schema import REPLICA_RECORDS, REPLICAS
+from fencepost.history.failure import HarnessError
+from fencepost.history.schema import RECORD_BUCKET_COUNT
+from fencepost.history.table_file import whole_table_file
+from fencepost.history.writer import bucket_of
 
 _PARTITION_DIRECTORY: Final = re.compile(r"(.+)-(\d+)")
 _VALUE: Final = np.dtype("<i8")

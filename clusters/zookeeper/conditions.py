@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
-from clusters.observation import Condition, Observation, Parse, node_of
-from clusters.port import NodeName
-from clusters.stage import Stage
-from clusters.zookeeper.view import EnsembleView, zxid_text
-from history.failure import SpecError
+from fencepost.clusters.observation import Condition, Observation, Parse, node_of
+from fencepost.clusters.port import NodeName
+from fencepost.clusters.stage import Stage
+from fencepost.clusters.zookeeper.view import EnsembleView, zxid_text
+from fencepost.history.failure import SpecError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

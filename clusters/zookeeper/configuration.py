@@ -12,11 +12,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from clusters.abilities import LinkEnd, Route, direct
-from clusters.hosts.place import LOOPBACK
-from clusters.link_protocol import LinkProtocol
-from clusters.port import CLIENTS, NodeName
-from clusters.zookeeper.system import ZooKeeperSpec
+from fencepost.clusters.abilities import LinkEnd, Route, direct
+from fencepost.clusters.hosts.place import LOOPBACK
+from fencepost.clusters.link_protocol import LinkProtocol
+from fencepost.clusters.port import CLIENTS, NodeName
+from fencepost.clusters.zookeeper.system import ZooKeeperSpec
 
 CONFIGURATION: Final = "zoo.cfg"
 """A server's configuration, by its name in the node's directory."""

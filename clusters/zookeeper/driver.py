@@ -6,33 +6,33 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from clusters.abilities import LinkEnd
-from clusters.hosts.command import run_command
-from clusters.hosts.local_host import LocalHost
-from clusters.hosts.place import LOOPBACK, Site
-from clusters.hosts.ports import ReservedPorts
-from clusters.hosts.warden import Warden
-from clusters.port import CLIENTS, NodeName
-from clusters.processes.cluster import ProcessCluster
-from clusters.processes.hardships import WrongClocks
-from clusters.processes.node import ProcessNode
-from clusters.processes.node_tables import write_log_findings, write_settings
-from clusters.protocol.talking import Address
-from clusters.provision.cache import Progress
-from clusters.provision.class_archives import TRAINING_OPTION, Training, archives_of
-from clusters.provision.java import find_java
-from clusters.system import Wanted
-from clusters.zookeeper.ensemble import Ensemble
-from clusters.zookeeper.four_letter_words import is_answered_on
-from clusters.zookeeper.prepared import ZooKeeperPrepared
-from clusters.zookeeper.releases import fetch_release
-from clusters.zookeeper.software import HEAP
-from clusters.zookeeper.stored.tables import DiskReport, write_server_disks
-from clusters.zookeeper.system import SERVER, ZooKeeperSpec
-from clusters.zookeeper.view import EnsembleView
-from clusters.zookeeper.watch import EnsembleWatch
-from history.clock import Clock
-from history.failure import HarnessError
+from fencepost.clusters.abilities import LinkEnd
+from fencepost.clusters.hosts.command import run_command
+from fencepost.clusters.hosts.local_host import LocalHost
+from fencepost.clusters.hosts.place import LOOPBACK, Site
+from fencepost.clusters.hosts.ports import ReservedPorts
+from fencepost.clusters.hosts.warden import Warden
+from fencepost.clusters.port import CLIENTS, NodeName
+from fencepost.clusters.processes.cluster import ProcessCluster
+from fencepost.clusters.processes.hardships import WrongClocks
+from fencepost.clusters.processes.node import ProcessNode
+from fencepost.clusters.processes.node_tables import write_log_findings, write_settings
+from fencepost.clusters.protocol.talking import Address
+from fencepost.clusters.provision.cache import Progress
+from fencepost.clusters.provision.class_archives import TRAINING_OPTION, Training, archives_of
+from fencepost.clusters.provision.java import find_java
+from fencepost.clusters.system import Wanted
+from fencepost.clusters.zookeeper.ensemble import Ensemble
+from fencepost.clusters.zookeeper.four_letter_words import is_answered_on
+from fencepost.clusters.zookeeper.prepared import ZooKeeperPrepared
+from fencepost.clusters.zookeeper.releases import fetch_release
+from fencepost.clusters.zookeeper.software import HEAP
+from fencepost.clusters.zookeeper.stored.tables import DiskReport, write_server_disks
+from fencepost.clusters.zookeeper.system import SERVER, ZooKeeperSpec
+from fencepost.clusters.zookeeper.view import EnsembleView
+from fencepost.clusters.zookeeper.watch import EnsembleWatch
+from fencepost.history.clock import Clock
+from fencepost.history.failure import HarnessError
 
 _TRAINED: Final = ZooKeeperSpec(servers=3, java_options=(TRAINING_OPTION,))
 """Three, so that their lists together have what a leader loads, and what a follower does."""

@@ -6,13 +6,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from clusters.abilities import LinkEnd, Route
-from clusters.hosts.place import LOG, Host
-from clusters.port import NodeName
-from clusters.processes.node import ProcessNode
-from clusters.processes.properties import properties_file
-from clusters.protocol.talking import Address
-from clusters.zookeeper.configuration import (
+from fencepost.clusters.abilities import LinkEnd, Route
+from fencepost.clusters.hosts.place import LOG, Host
+from fencepost.clusters.port import NodeName
+from fencepost.clusters.processes.node import ProcessNode
+from fencepost.clusters.processes.properties import properties_file
+from fencepost.clusters.protocol.talking import Address
+from fencepost.clusters.zookeeper.configuration import (
     CONFIGURATION,
     HOSTS,
     EnsembleServer,
@@ -21,12 +21,12 @@ from clusters.zookeeper.configuration import (
     links_between,
     server_names,
 )
-from clusters.zookeeper.four_letter_words import ask_servers
-from clusters.zookeeper.prepared import ZooKeeperPrepared
-from clusters.zookeeper.software import ZooKeeperSoftware
-from clusters.zookeeper.system import SERVER, ZooKeeperSpec
-from clusters.zookeeper.view import EnsembleView
-from history.failure import HarnessError
+from fencepost.clusters.zookeeper.four_letter_words import ask_servers
+from fencepost.clusters.zookeeper.prepared import ZooKeeperPrepared
+from fencepost.clusters.zookeeper.software import ZooKeeperSoftware
+from fencepost.clusters.zookeeper.system import SERVER, ZooKeeperSpec
+from fencepost.clusters.zookeeper.view import EnsembleView
+from fencepost.history.failure import HarnessError
 
 _START_TIMEOUT_S: Final = 120.0
 """A start takes 2 to 4 s; on a machine that does much else, several times that."""

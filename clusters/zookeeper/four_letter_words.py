@@ -10,10 +10,10 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from clusters.port import NodeName
-from clusters.protocol.framing import FrameError
-from clusters.protocol.talking import Address, talk_to
-from clusters.zookeeper.view import ServerState
+from fencepost.clusters.port import NodeName
+from fencepost.clusters.protocol.framing import FrameError
+from fencepost.clusters.protocol.talking import Address, talk_to
+from fencepost.clusters.zookeeper.view import ServerState
 
 _TIMEOUT_S: Final = 2.0
 _GRACE_S: Final = 0.5

@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-import clusters
-from clusters.provision.files_read import linked_directories, topmost
-from clusters.provision.java import Java
-from clusters.provision.releases import Release
+from fencepost import clusters
+from fencepost.clusters.provision.files_read import linked_directories, topmost
+from fencepost.clusters.provision.java import Java
+from fencepost.clusters.provision.releases import Release
 
 LOGGING_FILES: Final = tuple(
     Path(__file__).with_name(name)

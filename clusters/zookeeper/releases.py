@@ -8,13 +8,13 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
-from clusters.hosts.command import run_command
-from clusters.hosts.warden import Warden
-from clusters.provision.cache import Progress
-from clusters.provision.java import Java
-from clusters.provision.maven import Coordinates
-from clusters.provision.release_line import ReleaseLine
-from clusters.provision.releases import Release, note_fetched
+from fencepost.clusters.hosts.command import run_command
+from fencepost.clusters.hosts.warden import Warden
+from fencepost.clusters.provision.cache import Progress
+from fencepost.clusters.provision.java import Java
+from fencepost.clusters.provision.maven import Coordinates
+from fencepost.clusters.provision.release_line import ReleaseLine
+from fencepost.clusters.provision.releases import Release, note_fetched
 
 KNOWN_RELEASES: Final = ("3.5.10", "3.6.4", "3.7.2", "3.8.4", "3.9.5")
 """Releases that were run; any other since 3.5 may be asked for."""

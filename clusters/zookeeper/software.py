@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from clusters.processes.logs import last_words
-from clusters.provision.jvm import SIMPLE_LOGGER, jvm_command
-from clusters.zookeeper.configuration import CONFIGURATION, HOSTS, MYID
-from clusters.zookeeper.prepared import LOGGING_FILES, ZooKeeperPrepared
-from clusters.zookeeper.transaction_log import DiskHoldings, holdings_of
+from fencepost.clusters.processes.logs import last_words
+from fencepost.clusters.provision.jvm import SIMPLE_LOGGER, jvm_command
+from fencepost.clusters.zookeeper.configuration import CONFIGURATION, HOSTS, MYID
+from fencepost.clusters.zookeeper.prepared import LOGGING_FILES, ZooKeeperPrepared
+from fencepost.clusters.zookeeper.transaction_log import DiskHoldings, holdings_of
 
 HEAP: Final = "128m"
 """The bound on the heap of a server."""

@@ -5,13 +5,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
-from clusters.link_protocol import LinkProtocol
-from clusters.port import ClusterSpec, NodeRole
-from clusters.system import Make, System
-from clusters.zookeeper.conditions import CONDITIONS
-from clusters.zookeeper.targets import TARGETS
-from clusters.zookeeper.view import first_view
-from history.failure import Mistakes
+from fencepost.clusters.link_protocol import LinkProtocol
+from fencepost.clusters.port import ClusterSpec, NodeRole
+from fencepost.clusters.system import Make, System
+from fencepost.clusters.zookeeper.conditions import CONDITIONS
+from fencepost.clusters.zookeeper.targets import TARGETS
+from fencepost.clusters.zookeeper.view import first_view
+from fencepost.history.failure import Mistakes
 
 SERVER: Final = "server"
 """The role of every node."""
@@ -94,8 +94,8 @@ def refuse_reserved(settings: Mapping[str, str]) -> None:
 
 ZOOKEEPER: Final = Make(
     name="zookeeper",
-    driver_module="clusters.zookeeper.driver",
-    releases_module="clusters.zookeeper.releases",
+    driver_module="fencepost.clusters.zookeeper.driver",
+    releases_module="fencepost.clusters.zookeeper.releases",
     title="ZooKeeper {release}",
 )
 """A release of Apache ZooKeeper, as processes."""

@@ -3,9 +3,9 @@
 import random
 from typing import Final
 
-from clusters.port import NodeName
-from clusters.targets import DescribedTarget, SystemState, VacantError
-from clusters.zookeeper.view import EnsembleView
+from fencepost.clusters.port import NodeName
+from fencepost.clusters.targets import DescribedTarget, SystemState, VacantError
+from fencepost.clusters.zookeeper.view import EnsembleView
 
 
 def _leader(now: SystemState, _key: str, _draw: random.Random) -> NodeName:

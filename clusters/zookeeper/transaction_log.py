@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Self
 
-from clusters.protocol.zookeeper_transactions import zxid_in
-from clusters.zookeeper.stored.logs import StoredError, log_files, stored_entries
-from clusters.zookeeper.view import zxid_text
+from fencepost.clusters.protocol.zookeeper_transactions import zxid_in
+from fencepost.clusters.zookeeper.stored.logs import StoredError, log_files, stored_entries
+from fencepost.clusters.zookeeper.view import zxid_text
 
 _EPOCHS: Final = ("acceptedEpoch", "currentEpoch")
 

@@ -5,12 +5,12 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final, Self
 
-from clusters.port import NodeName
-from clusters.protocol.talking import Address
-from clusters.zookeeper.four_letter_words import ask_servers
-from history.clock import Clock
-from history.failure import HarnessError
-from history.journal import RowJournal
+from fencepost.clusters.port import NodeName
+from fencepost.clusters.protocol.talking import Address
+from fencepost.clusters.zookeeper.four_letter_words import ask_servers
+from fencepost.history.clock import Clock
+from fencepost.history.failure import HarnessError
+from fencepost.history.journal import RowJournal
 
 _LOOK_S: Final = 0.2
 _END_S_MAX: Final = 10.0

@@ -14,11 +14,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from clusters.port import NodeName
-from clusters.protocol.jute import JuteReader
-from clusters.protocol.talking import Address
-from clusters.protocol.zookeeper_records import OPERATIONS, read, written
-from history.failure import HarnessError
+from fencepost.clusters.port import NodeName
+from fencepost.clusters.protocol.jute import JuteReader
+from fencepost.clusters.protocol.talking import Address
+from fencepost.clusters.protocol.zookeeper_records import OPERATIONS, read, written
+from fencepost.history.failure import HarnessError
 
 _TIMEOUT_S: Final = 2.0
 _SESSION_MS: Final = 10_000

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import click
 
-from harness.cli.options import as_json, emit_json, results_option
-from history.failure import UsageError
+from fencepost.harness.cli.options import as_json, emit_json, results_option
+from fencepost.history.failure import UsageError
 
 
 @click.command()
@@ -25,7 +25,7 @@ def claim(name: str | None, write: Path | None, results: Path, as_json: bool) ->
     From a checkout, whose results/claims.toml lists the claims. Exit codes: 0 proved, and 1 if one
     is not.
     """
-    from harness.series.claims import (
+    from fencepost.harness.series.claims import (
         CLAIMS_BEGIN,
         CLAIMS_END,
         claims_table,
@@ -34,8 +34,8 @@ def claim(name: str | None, write: Path | None, results: Path, as_json: bool) ->
         read_record,
         write_record,
     )
-    from harness.series.track_record import with_table
-    from nemesis.words import did_you_mean
+    from fencepost.harness.series.track_record import with_table
+    from fencepost.nemesis.words import did_you_mean
 
     claims, directory = read_claims(results / "claims.toml"), results / "track-record" / "claims"
     if write is not None:

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 import click
 
-from harness.cli.options import as_json, results_option
+from fencepost.harness.cli.options import as_json, results_option
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -47,6 +47,6 @@ def gate(**flags: Any) -> int:
     the night passes, 1 a finding gates, 2 unknown or not enough, 254 wrong use, 255 runs (or the
     gate) failed. The first of 1, 255, 2 and 0 counts.
     """
-    from harness.cli.gating import gate as work
+    from fencepost.harness.cli.gating import gate as work
 
     return work(**flags)

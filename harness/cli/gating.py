@@ -8,14 +8,20 @@ from typing import Final
 
 import click
 
-from harness.cli.options import emit_json
-from harness.gate.decision import GateDecision, day_of, decided
-from harness.gate.known_issues import KnownIssue, read_known_issues
-from harness.gate.nights import NIGHTS_MAX, NightRecord, nights_before, read_night, stored_night
-from harness.gate.reports import as_json_data, ctrf, junit
-from harness.gate.words import alert, annotations, headline, lines, markdown
-from history.atomic import write_atomically
-from history.failure import HarnessError, UsageError
+from fencepost.harness.cli.options import emit_json
+from fencepost.harness.gate.decision import GateDecision, day_of, decided
+from fencepost.harness.gate.known_issues import KnownIssue, read_known_issues
+from fencepost.harness.gate.nights import (
+    NIGHTS_MAX,
+    NightRecord,
+    nights_before,
+    read_night,
+    stored_night,
+)
+from fencepost.harness.gate.reports import as_json_data, ctrf, junit
+from fencepost.harness.gate.words import alert, annotations, headline, lines, markdown
+from fencepost.history.atomic import write_atomically
+from fencepost.history.failure import HarnessError, UsageError
 
 _PREVIEW_MAX: Final = 30
 

@@ -9,14 +9,14 @@ from typing import Any, BinaryIO
 
 import click
 
-from harness.cli.options import as_json, emit_json, results_option
-from harness.histories.built_run import KAFKA
-from harness.histories.format import Format
-from harness.seeds import SEED_MAX, new_seed
-from history.failure import HarnessError
-from history.models import OPEN_MODELS, Isolation
-from history.run_directory import find_run
-from history.thinned import refuse_thinned
+from fencepost.harness.cli.options import as_json, emit_json, results_option
+from fencepost.harness.histories.built_run import KAFKA
+from fencepost.harness.histories.format import Format
+from fencepost.harness.seeds import SEED_MAX, new_seed
+from fencepost.history.failure import HarnessError
+from fencepost.history.models import OPEN_MODELS, Isolation
+from fencepost.history.run_directory import find_run
+from fencepost.history.thinned import refuse_thinned
 
 _MODELS = click.Choice([*map(str, OPEN_MODELS), KAFKA])
 _FORMATS = click.Choice([str(one) for one in Format])
@@ -51,7 +51,7 @@ def history() -> None:
 @as_json
 def import_history(file: str, *, results: Path, as_json: bool, **flags: Any) -> int:
     """Make FILE ('-': standard input) a run that `fencepost check` judges."""
-    from harness.histories.files import Import, imported
+    from fencepost.harness.histories.files import Import, imported
 
     isolation = flags["isolation"]
     what = Import(
@@ -87,7 +87,7 @@ def export_history(run: str, file: str, notation: str, events: bool, results: Pa
     """Write RUN's history to FILE ('-': standard output)."""
     found = find_run(run, results)
     refuse_thinned(found)
-    from harness.histories.files import exported
+    from fencepost.harness.histories.files import exported
 
     with _output(file) as output:
         exported(found, output, notation=Format(notation), as_events=events)
@@ -140,7 +140,7 @@ def export_history(run: str, file: str, notation: str, events: bool, results: Pa
 @as_json
 def generate(seed: int | None, *, results: Path, as_json: bool, **flags: Any) -> int:
     """Make up a history, right or with anomalies planted, to see a checker pass and fire."""
-    from harness.histories.synthetic import SyntheticHistory, synthetic_run
+    from fencepost.harness.histories.synthetic import SyntheticHistory, synthetic_run
 
     chosen = new_seed() if seed is None else seed
     run = synthetic_run(

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from history.failure import HarnessError
-from history.run_directory import RunDirectory
+from fencepost.history.failure import HarnessError
+from fencepost.history.run_directory import RunDirectory
 
 if TYPE_CHECKING:
-    from harness.kept.kept_cluster import KeptCluster
+    from fencepost.harness.kept.kept_cluster import KeptCluster
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,8 +37,8 @@ class Keeping:
         run = next(iter(runs), None)
         if self.for_s is None or run is None:
             return
-        from harness.kept.keeping import keep
-        from harness.progress import terminal_progress
+        from fencepost.harness.kept.keeping import keep
+        from fencepost.harness.progress import terminal_progress
 
         try:
             with terminal_progress() as progress:
@@ -53,8 +53,8 @@ class Keeping:
 
 def kept_lines(run: RunDirectory, kept: "KeptCluster") -> Iterator[str]:
     """Yield that it is up, where and until when, and the commands to look at it and to end it."""
-    from clusters.hosts.place import DATA, LOG
-    from report.notation import utc
+    from fencepost.clusters.hosts.place import DATA, LOG
+    from fencepost.report.notation import utc
 
     yield f"kept running: the cluster of {run.root}, until {utc(kept.until)}"
     yield from (f"{protocol}: {addresses}" for protocol, addresses in kept.found_at.items())

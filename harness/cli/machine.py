@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from harness.cli.options import as_json, emit_json, results_option
+from fencepost.harness.cli.options import as_json, emit_json, results_option
 
 if TYPE_CHECKING:
-    from harness.doctor.doctor import DoctorFinding
+    from fencepost.harness.doctor.doctor import DoctorFinding
 
 
 @click.command()
@@ -23,8 +23,8 @@ def doctor(results: Path, inventory: Path | None, as_json: bool) -> int:
     """Say what this machine can do, and what to install for the rest."""
     from rich.markup import escape
 
-    from harness.cli.tables import console, table_of
-    from harness.doctor.doctor import examine
+    from fencepost.harness.cli.tables import console, table_of
+    from fencepost.harness.doctor.doctor import examine
 
     findings = examine(results, inventory)
     if as_json:
@@ -43,7 +43,7 @@ def doctor(results: Path, inventory: Path | None, as_json: bool) -> int:
 @as_json
 def clean(results: Path, as_json: bool) -> int:
     """End what a dead run left behind: its processes, its half-written cache entries, its state."""
-    from harness.doctor.clean import clean_machine
+    from fencepost.harness.doctor.clean import clean_machine
 
     done = clean_machine(results)
     if as_json:

@@ -11,38 +11,37 @@ import sys
 import traceback
 from collections.abc import Mapping, Sequence
 from importlib import import_module
-from pathlib import Path
 from typing import Any, Final
 
 import click
 
-from history.failure import HarnessError, UsageError
-from history.program import without_hypothesis
+from fencepost.history.failure import HarnessError, UsageError
+from fencepost.history.program import IMPORT_ROOT, without_hypothesis
 
 WRONG_USE = 254
 FAILED = 255
 
 _MODULES: Final[Mapping[str, str]] = {
-    "bench": "bench.command",
-    "check": "harness.cli.stored",
-    "claim": "harness.cli.claim",
-    "clean": "harness.cli.machine",
-    "doctor": "harness.cli.machine",
-    "gate": "harness.cli.gate",
-    "history": "harness.cli.history",
-    "night": "harness.cli.night",
-    "replay": "harness.cli.run",
-    "report": "harness.cli.page",
-    "reproduce": "harness.cli.reproduce",
-    "results": "harness.cli.results",
-    "run": "harness.cli.run",
-    "scenarios": "harness.cli.scenarios",
-    "selftest": "harness.cli.simulate",
-    "serve": "harness.cli.serve",
-    "simulate": "harness.cli.simulate",
-    "start": "harness.cli.start",
-    "stop": "harness.cli.start",
-    "track-record": "harness.cli.reproduce",
+    "bench": "fencepost.bench.command",
+    "check": "fencepost.harness.cli.stored",
+    "claim": "fencepost.harness.cli.claim",
+    "clean": "fencepost.harness.cli.machine",
+    "doctor": "fencepost.harness.cli.machine",
+    "gate": "fencepost.harness.cli.gate",
+    "history": "fencepost.harness.cli.history",
+    "night": "fencepost.harness.cli.night",
+    "replay": "fencepost.harness.cli.run",
+    "report": "fencepost.harness.cli.page",
+    "reproduce": "fencepost.harness.cli.reproduce",
+    "results": "fencepost.harness.cli.results",
+    "run": "fencepost.harness.cli.run",
+    "scenarios": "fencepost.harness.cli.scenarios",
+    "selftest": "fencepost.harness.cli.simulate",
+    "serve": "fencepost.harness.cli.serve",
+    "simulate": "fencepost.harness.cli.simulate",
+    "start": "fencepost.harness.cli.start",
+    "stop": "fencepost.harness.cli.start",
+    "track-record": "fencepost.harness.cli.reproduce",
 }
 """The module of each command."""
 
@@ -92,7 +91,8 @@ def _keep_to_this_code() -> None:
     Python puts the working directory first for `-m`: a file `history.py` there, or a checkout,
     would be taken for a package of ours.
     """
-    root, inherited = str(Path(__file__).resolve().parents[2]), os.environ.get("PYTHONPATH", "")
+    root = str(IMPORT_ROOT)
+    inherited = os.environ.get("PYTHONPATH", "")
     if root not in inherited.split(os.pathsep):
         os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [root, inherited]))
     os.environ["PYTHONSAFEPATH"] = "1"

@@ -14,27 +14,27 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rich.table import Table
 
-from checkers.verdict import Validity
-from clusters.provision.java import find_java
-from clusters.systems import MAKES, system_of
-from harness.cli.options import emit_json
-from harness.cli.tables import console
-from harness.progress import Progress, terminal_progress
-from harness.scenario.options import RunOptions
-from harness.scenario.requirement import NO_REQUIRE
-from harness.scenario.scenario import load_scenario
-from harness.scenario.sources import find_scenario, library
-from harness.seeds import new_seed, stream, stream_seed
-from history.failure import SpecError, UsageError
-from history.manifest import read_manifest
-from history.run_directory import RunDirectory, find_run
-from nemesis.words import duration_s
+from fencepost.checkers.verdict import Validity
+from fencepost.clusters.provision.java import find_java
+from fencepost.clusters.systems import MAKES, system_of
+from fencepost.harness.cli.options import emit_json
+from fencepost.harness.cli.tables import console
+from fencepost.harness.progress import Progress, terminal_progress
+from fencepost.harness.scenario.options import RunOptions
+from fencepost.harness.scenario.requirement import NO_REQUIRE
+from fencepost.harness.scenario.scenario import load_scenario
+from fencepost.harness.scenario.sources import find_scenario, library
+from fencepost.harness.seeds import new_seed, stream, stream_seed
+from fencepost.history.failure import SpecError, UsageError
+from fencepost.history.manifest import read_manifest
+from fencepost.history.run_directory import RunDirectory, find_run
+from fencepost.nemesis.words import duration_s
 
 if TYPE_CHECKING:
-    from checkers.runner.tasks import TaskSession
-    from checkers.verdict import Verdict
-    from harness.metamorphic.metamorphic import Transformed
-    from harness.metamorphic.transformation import Transformation
+    from fencepost.checkers.runner.tasks import TaskSession
+    from fencepost.checkers.verdict import Verdict
+    from fencepost.harness.metamorphic.metamorphic import Transformed
+    from fencepost.harness.metamorphic.transformation import Transformation
 
 _TIME_LIMIT: Final = "30s"
 _NEVER_S: Final = float("inf")
@@ -98,15 +98,15 @@ def metamorphic(
     bound_s = _bound_s(within)
     named = [find_run(text, results) for text in runs]
     chosen = _chosen(transformations, planted=planted)
-    from checkers.runner.session import is_local
+    from fencepost.checkers.runner.session import is_local
 
     if not is_local(spark_master):
         raise UsageError("selftest changes runs on this machine: pass a local --spark-master")
     java = find_java()
     seed = new_seed() if seed is None else seed
     root = results.absolute() / "metamorphic"
-    from checkers.runner.spark_tasks import SparkTasks
-    from harness.run.spark_start import SparkStart
+    from fencepost.checkers.runner.spark_tasks import SparkTasks
+    from fencepost.harness.run.spark_start import SparkStart
 
     tried: list[_Tried] = []
     with terminal_progress() as progress:
@@ -128,9 +128,9 @@ def metamorphic(
 
 
 def _chosen(names: Sequence[str], *, planted: bool) -> "Sequence[Transformation]":
-    from harness.metamorphic.planted import PLANTED
-    from harness.metamorphic.transformation import transformation_of
-    from harness.metamorphic.transformations import TRANSFORMATIONS
+    from fencepost.harness.metamorphic.planted import PLANTED
+    from fencepost.harness.metamorphic.transformation import transformation_of
+    from fencepost.harness.metamorphic.transformations import TRANSFORMATIONS
 
     known = PLANTED if planted else TRANSFORMATIONS
     return [transformation_of(name, known) for name in names] or known
@@ -187,9 +187,9 @@ def _one(
 
     Raises UsageError if virtual time cannot carry it out.
     """
-    from harness.run.plan import planned
-    from harness.run.run import record_scenario
-    from history.seal import seal
+    from fencepost.harness.run.plan import planned
+    from fencepost.harness.run.run import record_scenario
+    from fencepost.history.seal import seal
 
     words = ["fencepost", "run", name, "--cluster", cluster, "--seed", str(own_seed)]
     overrides: list[tuple[tuple[str, ...], object, str]] = []
@@ -230,7 +230,7 @@ def _tried(
     Raise UsageError if it is not valid as it is. A run of our own may be unknown: a fault that its
     seed drew may have had no effect, say, which makes no difference to what is proved here.
     """
-    from harness.metamorphic.metamorphic import outcomes, verdict_before
+    from fencepost.harness.metamorphic.metamorphic import outcomes, verdict_before
 
     copies = root / "changed" / f"{run.root.parent.name}-{run.root.name}"
     try:
@@ -251,7 +251,7 @@ def _tried(
 
 def _write(page: Path, tried: Sequence[_Tried]) -> None:
     """Write what called each plant into the page, a column a kind of run; of one, the last run."""
-    from harness.metamorphic.planted_page import planted_page
+    from fencepost.harness.metamorphic.planted_page import planted_page
 
     measured: dict[str, dict[str, str]] = {}
     for one in tried:

@@ -4,14 +4,14 @@ from typing import Any
 
 import click
 
-from harness.cli.options import (
+from fencepost.harness.cli.options import (
     as_json,
     keep_running_option,
     results_option,
     spark_master_option,
 )
-from harness.scenario.sources import find_night
-from harness.seeds import SEED_MAX
+from fencepost.harness.scenario.sources import find_night
+from fencepost.harness.seeds import SEED_MAX
 
 
 @click.command()
@@ -52,9 +52,9 @@ def night(**flags: Any) -> int:
     """
     path = find_night(flags["file"])
     # A mistake in the file is told before more is imported than it takes to see it.
-    from harness.series.night_file import load_night
+    from fencepost.harness.series.night_file import load_night
 
     loaded = load_night(path)
-    from harness.cli.nighting import night as work
+    from fencepost.harness.cli.nighting import night as work
 
     return work(loaded, **flags)

@@ -10,12 +10,12 @@ from typing import Any, Final
 
 import click
 
-from clusters.hosts.warden import Warden
-from harness.cli.series_end import end_series
-from harness.cli.sum_table import run_line
-from harness.cli.tables import console
-from harness.progress import TerminalProgress
-from harness.series.night import (
+from fencepost.clusters.hosts.warden import Warden
+from fencepost.harness.cli.series_end import end_series
+from fencepost.harness.cli.sum_table import run_line
+from fencepost.harness.cli.tables import console
+from fencepost.harness.progress import TerminalProgress
+from fencepost.harness.series.night import (
     LeftOutRuns,
     Night,
     NightPlan,
@@ -26,13 +26,13 @@ from harness.series.night import (
     keep_seed,
     place_of_next,
 )
-from harness.series.night_child import ChildRuns, ToldRun, judged_run
-from harness.series.night_file import Cell
-from history.failure import HarnessError
-from history.run_directory import RunDirectory
-from history.thinned import thin
-from report.notation import about, length, one_line, utc
-from report.sums import LeftOutCell, SummedRun, summed_run
+from fencepost.harness.series.night_child import ChildRuns, ToldRun, judged_run
+from fencepost.harness.series.night_file import Cell
+from fencepost.history.failure import HarnessError
+from fencepost.history.run_directory import RunDirectory
+from fencepost.history.thinned import thin
+from fencepost.report.notation import about, length, one_line, utc
+from fencepost.report.sums import LeftOutCell, SummedRun, summed_run
 
 _FAILED_IN_A_ROW: Final = 5
 """So many runs without a verdict, one after the other, say that none will have one."""

@@ -5,11 +5,11 @@ from dataclasses import replace
 import click
 from rich.text import Text
 
-from harness.cli.options import emit_json
-from harness.cli.tables import console, table_of
-from harness.series.night import NightPlan, NightStore, runs_ahead
-from history.failure import UsageError
-from report.notation import counted, integer, length, one_line
+from fencepost.harness.cli.options import emit_json
+from fencepost.harness.cli.tables import console, table_of
+from fencepost.harness.series.night import NightPlan, NightStore, runs_ahead
+from fencepost.history.failure import UsageError
+from fencepost.report.notation import counted, integer, length, one_line
 
 
 def not_valid_of(store: NightStore, plan: NightPlan) -> NightPlan:

@@ -10,21 +10,21 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from clusters.hosts.process import harness_mark
-from clusters.provision.cache import cache_dir
-from clusters.provision.java import find_java
-from clusters.provision.releases import UnfetchedError
-from clusters.systems import MAKES
-from harness.cli.keeping import Keeping
-from harness.cli.night_plan import not_valid_of, show_night
-from harness.cli.options import emit_json
-from harness.prepare.releases import wanted_by
-from harness.progress import TerminalProgress, terminal_progress
-from harness.run.lock import only_run
-from harness.run.plan import planned
-from harness.scenario.options import HostKind, RunOptions
-from harness.seeds import new_seed
-from harness.series.night import (
+from fencepost.clusters.hosts.process import harness_mark
+from fencepost.clusters.provision.cache import cache_dir
+from fencepost.clusters.provision.java import find_java
+from fencepost.clusters.provision.releases import UnfetchedError
+from fencepost.clusters.systems import MAKES
+from fencepost.harness.cli.keeping import Keeping
+from fencepost.harness.cli.night_plan import not_valid_of, show_night
+from fencepost.harness.cli.options import emit_json
+from fencepost.harness.prepare.releases import wanted_by
+from fencepost.harness.progress import TerminalProgress, terminal_progress
+from fencepost.harness.run.lock import only_run
+from fencepost.harness.run.plan import planned
+from fencepost.harness.scenario.options import HostKind, RunOptions
+from fencepost.harness.seeds import new_seed
+from fencepost.harness.series.night import (
     Night,
     NightPlan,
     NightStore,
@@ -33,9 +33,9 @@ from harness.series.night import (
     nights_of,
     unfinished,
 )
-from harness.series.night_file import Cell, NightFile
-from history.failure import HarnessError, NotHereError, UsageError
-from report.notation import counted
+from fencepost.harness.series.night_file import Cell, NightFile
+from fencepost.history.failure import HarnessError, NotHereError, UsageError
+from fencepost.report.notation import counted
 
 
 def night(
@@ -68,7 +68,7 @@ def night(
                 harness=harness_mark(),
             )
         # Imported here, since a refusal or a plan draws no page.
-        from harness.cli.night_course import NightCourse
+        from fencepost.harness.cli.night_course import NightCourse
 
         with _alone(plan, results, alongside=flags["alongside"]):
             if resume is None:

@@ -8,8 +8,8 @@ from typing import Any, Final, TypeVar
 
 import click
 
-from history.failure import SpecError
-from nemesis.words import duration_s
+from fencepost.history.failure import SpecError
+from fencepost.nemesis.words import duration_s
 
 _SIZE: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([MGT])(?:i?B)?", re.IGNORECASE)
 _SIZE_BYTES: Final = {"M": 1 << 20, "G": 1 << 30, "T": 1 << 40}

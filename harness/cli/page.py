@@ -4,11 +4,11 @@ from pathlib import Path
 
 import click
 
-from harness.cli.options import as_json, emit_json, results_option
-from history.failure import SpecError, UsageError
-from history.run_directory import RunDirectory, find_run
-from history.thinned import refuse_thinned
-from nemesis.words import duration_s
+from fencepost.harness.cli.options import as_json, emit_json, results_option
+from fencepost.history.failure import SpecError, UsageError
+from fencepost.history.run_directory import RunDirectory, find_run
+from fencepost.history.thinned import refuse_thinned
+from fencepost.nemesis.words import duration_s
 
 
 @click.command()
@@ -39,8 +39,8 @@ def report(
     refuse_thinned(found)
     if perfetto is not None:
         return _trace(found, perfetto, as_json=as_json)
-    from harness.run.reports import write_reports
-    from report.sequence import Window
+    from fencepost.harness.run.reports import write_reports
+    from fencepost.report.sequence import Window
 
     chosen = None
     if span is not None:
@@ -58,7 +58,7 @@ def _trace(run: RunDirectory, path: Path, *, as_json: bool) -> int:
         raise UsageError(f"--perfetto: cannot write {path}: name a file in an existing directory")
     if not run.history.is_dir():
         raise UsageError(f"the run {run.root} is not sealed: `fencepost check` seals it")
-    from report.perfetto import write_trace
+    from fencepost.report.perfetto import write_trace
 
     counts = write_trace(run, path)
     if as_json:

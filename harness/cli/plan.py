@@ -10,19 +10,19 @@ from typing import Any, Final
 import click
 import yaml
 
-from clusters.systems import system_of
-from clusters.topic_spec import TopicSpec
-from harness.cli.options import emit_json
-from harness.prepare.abilities import needs
-from harness.progress import Progress, terminal_progress
-from harness.run.plan import RunPlan, planned, projected
-from harness.scenario.options import RunOptions
-from harness.scenario.scenario import Scenario
-from harness.trials.storms import printed_schedules
-from nemesis.play import step_data
-from nemesis.schedules.printed import printed_mix
-from nemesis.words import duration_text
-from workloads.registry import kind_of
+from fencepost.clusters.systems import system_of
+from fencepost.clusters.topic_spec import TopicSpec
+from fencepost.harness.cli.options import emit_json
+from fencepost.harness.prepare.abilities import needs
+from fencepost.harness.progress import Progress, terminal_progress
+from fencepost.harness.run.plan import RunPlan, planned, projected
+from fencepost.harness.scenario.options import RunOptions
+from fencepost.harness.scenario.scenario import Scenario
+from fencepost.harness.trials.storms import printed_schedules
+from fencepost.nemesis.play import step_data
+from fencepost.nemesis.schedules.printed import printed_mix
+from fencepost.nemesis.words import duration_text
+from fencepost.workloads.registry import kind_of
 
 _COLUMNS: Final = 74
 """YAML ends a line only after the word that passes its width, and few are longer than 26."""

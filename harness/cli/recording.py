@@ -10,20 +10,20 @@ from typing import TYPE_CHECKING, Final
 import click
 from rich.text import Text
 
-from clusters.provision.java import find_java
-from clusters.systems import system_of
-from harness.cli.options import emit_json
-from harness.cli.reproducing import reproduction_json
-from harness.cli.tables import console, table_of
-from harness.machine import machine_facts
-from harness.progress import terminal_progress
-from harness.run.spark_start import SparkStart
-from harness.scenario.on_other_system import key_of_release
-from harness.scenario.scenario import Scenario, load_scenario
-from harness.scenario.sources import library
-from harness.series.bounds import untried_bounds
-from harness.series.reproduction import Reproduction
-from harness.series.track_record import (
+from fencepost.clusters.provision.java import find_java
+from fencepost.clusters.systems import system_of
+from fencepost.harness.cli.options import emit_json
+from fencepost.harness.cli.reproducing import reproduction_json
+from fencepost.harness.cli.tables import console, table_of
+from fencepost.harness.machine import machine_facts
+from fencepost.harness.progress import terminal_progress
+from fencepost.harness.run.spark_start import SparkStart
+from fencepost.harness.scenario.on_other_system import key_of_release
+from fencepost.harness.scenario.scenario import Scenario, load_scenario
+from fencepost.harness.scenario.sources import library
+from fencepost.harness.series.bounds import untried_bounds
+from fencepost.harness.series.reproduction import Reproduction
+from fencepost.harness.series.track_record import (
     HEADS,
     add_to_track_record,
     as_named_now,
@@ -34,11 +34,11 @@ from harness.series.track_record import (
     with_table,
     without_series,
 )
-from history.atomic import write_atomically
-from history.failure import UsageError
+from fencepost.history.atomic import write_atomically
+from fencepost.history.failure import UsageError
 
 if TYPE_CHECKING:
-    from harness.series.finding_table import FindingRow
+    from fencepost.harness.series.finding_table import FindingRow
 
 _RECORD_WIDTHS: Final = (19, 8, 8, 7, 11, 10, 30)
 """The columns of the track record in a pipe: names of checks are whole, long labels are folded."""
@@ -102,7 +102,7 @@ def _plain(markdown: str) -> Text:
 
 def _show_findings(recorded: Sequence[Reproduction], results: Path, *, as_json: bool) -> int:
     # With all checks: what only reproduces does not wait for them.
-    from harness.series.finding_table import of_record, of_runs
+    from fencepost.harness.series.finding_table import of_record, of_runs
 
     stored, troubles = of_runs(results)
     for trouble in troubles:
@@ -112,9 +112,9 @@ def _show_findings(recorded: Sequence[Reproduction], results: Path, *, as_json: 
 
 def _write_findings(recorded: Sequence[Reproduction], directory: Path, page: Path) -> int:
     """Draw the page of what plays told from the record."""
-    from harness.series.finding_record import read_finding_records
-    from harness.series.finding_table import findings_page, of_plays, of_record
-    from harness.series.firing import firing_plays, unfired_plays
+    from fencepost.harness.series.finding_record import read_finding_records
+    from fencepost.harness.series.finding_table import findings_page, of_plays, of_record
+    from fencepost.harness.series.firing import firing_plays, unfired_plays
 
     records = read_finding_records(directory / "findings")
     places = ((play, records.get((play.play, play.made_by))) for play in firing_plays())
@@ -126,9 +126,9 @@ def _write_findings(recorded: Sequence[Reproduction], directory: Path, page: Pat
 
 def _show_plays(seeds: int, plays: Sequence[str], results: Path, *, as_json: bool) -> int:
     """Carry the plays out, store what each told, and show it."""
-    from harness.series.finding_record import FindingRecord, write_finding_record
-    from harness.series.finding_table import of_plays
-    from harness.series.firing import FiringPlay, ToldTrial, firing_plays, told_trials
+    from fencepost.harness.series.finding_record import FindingRecord, write_finding_record
+    from fencepost.harness.series.finding_table import of_plays
+    from fencepost.harness.series.firing import FiringPlay, ToldTrial, firing_plays, told_trials
 
     chosen = [one for one in firing_plays() if not plays or one.play in plays]
     for name in plays:
@@ -159,8 +159,8 @@ def _show_plays(seeds: int, plays: Sequence[str], results: Path, *, as_json: boo
 
 
 def _say_findings(found: "Sequence[FindingRow]", *, as_json: bool) -> int:
-    from harness.series.finding_table import HEADS as FINDING_HEADS
-    from harness.series.finding_table import shared
+    from fencepost.harness.series.finding_table import HEADS as FINDING_HEADS
+    from fencepost.harness.series.finding_table import shared
 
     several = shared(found)
     if as_json:

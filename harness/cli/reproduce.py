@@ -5,11 +5,11 @@ from typing import Any
 
 import click
 
-from harness.cli.options import as_json, results_option, set_option
-from harness.cli.run import with_run_options
-from harness.scenario.sources import find_scenario
-from harness.seeds import SEED_MAX
-from history.failure import UsageError
+from fencepost.harness.cli.options import as_json, results_option, set_option
+from fencepost.harness.cli.run import with_run_options
+from fencepost.harness.scenario.sources import find_scenario
+from fencepost.harness.seeds import SEED_MAX
+from fencepost.history.failure import UsageError
 
 
 @click.command()
@@ -38,7 +38,7 @@ def reproduce(**flags: Any) -> int:
     255 interrupted or the harness failed.
     """
     find_scenario(flags["scenario"])
-    from harness.cli.reproducing import reproduce as work
+    from fencepost.harness.cli.reproducing import reproduce as work
 
     return work(**flags)
 
@@ -99,6 +99,6 @@ def track_record(**flags: Any) -> int:
         raise UsageError("--write makes the page from stored findings: leave --seeds out")
     for play in flags["plays"]:
         find_scenario(play)
-    from harness.cli.recording import track_record as work
+    from fencepost.harness.cli.recording import track_record as work
 
     return work(**flags)

@@ -10,31 +10,37 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from clusters.systems import AUTO, MAKES, system_of
-from harness.cli.keeping import Keeping
-from harness.cli.options import emit_json
-from harness.cli.running import cluster_words, options_from, variant_words
-from harness.cli.tables import console, table_of
-from harness.cli.window_table import say_windows
-from harness.progress import terminal_progress
-from harness.run.outcome import RunOutcome
-from harness.run.plan import planned as planned_run
-from harness.scenario.expectation import tried_releases
-from harness.scenario.flags import flag_overrides
-from harness.scenario.on_other_system import key_of_release
-from harness.scenario.options import RunOptions
-from harness.scenario.scenario import Scenario, load_scenario
-from harness.scenario.sources import find_scenario
-from harness.seeds import SEED_MAX, new_seed
-from harness.series.rate import CONFIDENCE
-from harness.series.reproduce import Subject, planned
-from harness.series.reproduce import reproduce as run_series
-from harness.series.reproduction import Expected, Reproduction, Series, SeriesStanding, SeriesState
-from harness.series.reproduction_file import new_reproduction_path
-from history.failure import HarnessError, UsageError
-from history.run_directory import RunDirectory
-from report.notation import counted, length, one_line
-from report.sums import SummedRun
+from fencepost.clusters.systems import AUTO, MAKES, system_of
+from fencepost.harness.cli.keeping import Keeping
+from fencepost.harness.cli.options import emit_json
+from fencepost.harness.cli.running import cluster_words, options_from, variant_words
+from fencepost.harness.cli.tables import console, table_of
+from fencepost.harness.cli.window_table import say_windows
+from fencepost.harness.progress import terminal_progress
+from fencepost.harness.run.outcome import RunOutcome
+from fencepost.harness.run.plan import planned as planned_run
+from fencepost.harness.scenario.expectation import tried_releases
+from fencepost.harness.scenario.flags import flag_overrides
+from fencepost.harness.scenario.on_other_system import key_of_release
+from fencepost.harness.scenario.options import RunOptions
+from fencepost.harness.scenario.scenario import Scenario, load_scenario
+from fencepost.harness.scenario.sources import find_scenario
+from fencepost.harness.seeds import SEED_MAX, new_seed
+from fencepost.harness.series.rate import CONFIDENCE
+from fencepost.harness.series.reproduce import Subject, planned
+from fencepost.harness.series.reproduce import reproduce as run_series
+from fencepost.harness.series.reproduction import (
+    Expected,
+    Reproduction,
+    Series,
+    SeriesStanding,
+    SeriesState,
+)
+from fencepost.harness.series.reproduction_file import new_reproduction_path
+from fencepost.history.failure import HarnessError, UsageError
+from fencepost.history.run_directory import RunDirectory
+from fencepost.report.notation import counted, length, one_line
+from fencepost.report.sums import SummedRun
 
 _INTERRUPTED = 255
 _TONES: Final = {
@@ -92,8 +98,8 @@ def _made(
 
     `invalid`: gets those that are.
     """
-    from harness.cli.series_end import end_series, summed_outcome
-    from harness.cli.verdicts import invalid_runs, outcome_json
+    from fencepost.harness.cli.series_end import end_series, summed_outcome
+    from fencepost.harness.cli.verdicts import invalid_runs, outcome_json
 
     runs: list[SummedRun] = []
     asked = len(subjects) * plan.runs_a_release

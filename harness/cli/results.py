@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from harness.cli.options import as_json, duration, emit_json, results_option
-from history.failure import UsageError
+from fencepost.harness.cli.options import as_json, duration, emit_json, results_option
+from fencepost.history.failure import UsageError
 
 if TYPE_CHECKING:
-    from harness.doctor.stored_runs import StoredRun
+    from fencepost.harness.doctor.stored_runs import StoredRun
 
 _VERDICTS = ("valid", "invalid", "unknown", "failed", "not checked", "running")
 
@@ -53,7 +53,7 @@ def results(
     """
     if action is not None and not runs and all(value is None for value in filters.values()):
         raise UsageError(f"--{action}: say which runs: by name, or by a filter such as --older 7d")
-    from harness.doctor.stored_runs import stored_runs
+    from fencepost.harness.doctor.stored_runs import stored_runs
 
     chosen = _chosen(stored_runs(results), runs, results, filters)
     if action is not None:
@@ -68,8 +68,8 @@ def results(
 def _chosen(
     found: "list[StoredRun]", named: tuple[str, ...], results: Path, filters: dict[str, Any]
 ) -> "list[StoredRun]":
-    from harness.doctor.stored_runs import beyond_newest
-    from history.run_directory import find_run
+    from fencepost.harness.doctor.stored_runs import beyond_newest
+    from fencepost.history.run_directory import find_run
 
     scenario, verdict, release = (filters[name] for name in ("scenario", "verdict", "release"))
     roots = {find_run(text, results).root for text in named}
@@ -91,8 +91,8 @@ def _chosen(
 
 def _acted(chosen: "list[StoredRun]", action: str, *, dry_run: bool) -> "list[StoredRun]":
     """Do it, and return the runs to which it was done."""
-    from harness.doctor.stored_runs import pin, unpin
-    from history.thinned import thin
+    from fencepost.harness.doctor.stored_runs import pin, unpin
+    from fencepost.history.thinned import thin
 
     if action == "remove":
         chosen = [one for one in chosen if one.may_go]
@@ -114,8 +114,8 @@ def _acted(chosen: "list[StoredRun]", action: str, *, dry_run: bool) -> "list[St
 def _show(chosen: "list[StoredRun]", results: Path, action: str | None, *, dry_run: bool) -> None:
     from rich.text import Text
 
-    from harness.cli.tables import console, table_of
-    from report.notation import counted, one_line, size, utc
+    from fencepost.harness.cli.tables import console, table_of
+    from fencepost.report.notation import counted, one_line, size, utc
 
     out = console()
     table = table_of("run", "verdict", "release", "seed", "size", "")

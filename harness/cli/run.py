@@ -5,18 +5,18 @@ from typing import Any
 
 import click
 
-from clusters.systems import AUTO, MAKES, SYSTEMS
-from harness.cli.options import (
+from fencepost.clusters.systems import AUTO, MAKES, SYSTEMS
+from fencepost.harness.cli.options import (
     as_json,
     keep_running_option,
     results_option,
     set_option,
     spark_master_option,
 )
-from harness.scenario.options import HostKind
-from harness.scenario.sources import find_scenario
-from harness.seeds import SEED_MAX
-from history.run_directory import find_run
+from fencepost.harness.scenario.options import HostKind
+from fencepost.harness.scenario.sources import find_scenario
+from fencepost.harness.seeds import SEED_MAX
+from fencepost.history.run_directory import find_run
 
 _run_options = (
     results_option,
@@ -117,7 +117,7 @@ def with_run_options(command: Any) -> Any:
 def run(**flags: Any) -> int:
     """Run SCENARIO (a name or a file): start a cluster, break it, judge what clients saw."""
     find_scenario(flags["scenario"])
-    from harness.cli.running import run as work
+    from fencepost.harness.cli.running import run as work
 
     return work(**flags)
 
@@ -129,6 +129,6 @@ def run(**flags: Any) -> int:
 def replay(**flags: Any) -> int:
     """Repeat a stored RUN: the same cluster, clients and seed, and its faults at their times."""
     find_run(flags["run"], flags["results"])
-    from harness.cli.running import replay as work
+    from fencepost.harness.cli.running import replay as work
 
     return work(**flags)

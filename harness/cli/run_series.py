@@ -13,21 +13,21 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from harness.cli.series_end import end_series, summed_outcome
-from harness.cli.single_run import run_once
-from harness.cli.sum_table import run_line, time_left
-from harness.cli.tables import console
-from harness.cli.verdicts import outcome_json
-from harness.cli.window_table import say_windows
-from harness.progress import Progress, terminal_progress
-from harness.run.outcome import RunOutcome
-from harness.scenario.options import RunOptions
-from harness.scenario.scenario import Scenario
-from harness.series.reproduction_file import new_series_path
-from harness.series.window_grid import WindowGrid, window_grid, windows_of_run
-from history.atomic import write_atomically
-from history.failure import HarnessError, UsageError
-from report.sums import SummedRun
+from fencepost.harness.cli.series_end import end_series, summed_outcome
+from fencepost.harness.cli.single_run import run_once
+from fencepost.harness.cli.sum_table import run_line, time_left
+from fencepost.harness.cli.tables import console
+from fencepost.harness.cli.verdicts import outcome_json
+from fencepost.harness.cli.window_table import say_windows
+from fencepost.harness.progress import Progress, terminal_progress
+from fencepost.harness.run.outcome import RunOutcome
+from fencepost.harness.scenario.options import RunOptions
+from fencepost.harness.scenario.scenario import Scenario
+from fencepost.harness.series.reproduction_file import new_series_path
+from fencepost.harness.series.window_grid import WindowGrid, window_grid, windows_of_run
+from fencepost.history.atomic import write_atomically
+from fencepost.history.failure import HarnessError, UsageError
+from fencepost.report.sums import SummedRun
 
 
 def run_series(

@@ -11,22 +11,22 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from clusters.systems import AUTO, MAKES, SYSTEMS, system_of
-from harness.cli.keeping import Keeping
-from harness.cli.options import emit_json
-from harness.progress import Progress, terminal_progress
-from harness.scenario.flags import FLAG_PATHS, flag_overrides
-from harness.scenario.options import HostKind, RunOptions
-from harness.scenario.requirement import NO_REQUIRE
-from harness.scenario.scenario import Scenario, load_scenario, parse_scenario
-from harness.scenario.sources import find_scenario
-from harness.scenario.trial_spec import Storm
-from harness.scenario.yaml_file import Document
-from harness.seeds import SEED_MAX, new_seed
-from history.failure import UsageError
-from history.manifest import read_manifest
-from history.run_directory import RunDirectory, find_run
-from nemesis.verbs.registry import VERBS
+from fencepost.clusters.systems import AUTO, MAKES, SYSTEMS, system_of
+from fencepost.harness.cli.keeping import Keeping
+from fencepost.harness.cli.options import emit_json
+from fencepost.harness.progress import Progress, terminal_progress
+from fencepost.harness.scenario.flags import FLAG_PATHS, flag_overrides
+from fencepost.harness.scenario.options import HostKind, RunOptions
+from fencepost.harness.scenario.requirement import NO_REQUIRE
+from fencepost.harness.scenario.scenario import Scenario, load_scenario, parse_scenario
+from fencepost.harness.scenario.sources import find_scenario
+from fencepost.harness.scenario.trial_spec import Storm
+from fencepost.harness.scenario.yaml_file import Document
+from fencepost.harness.seeds import SEED_MAX, new_seed
+from fencepost.history.failure import UsageError
+from fencepost.history.manifest import read_manifest
+from fencepost.history.run_directory import RunDirectory, find_run
+from fencepost.nemesis.verbs.registry import VERBS
 
 _STARTING = (Storm.CHAOS, Storm.MIX, Storm.PLAY)
 """The storms all of whose starts may be those of misfits: in others only some are, or none."""
@@ -51,12 +51,12 @@ def run(
     loaded = load_scenario(find_scenario(scenario), flag_overrides(flags))
     if flags["nemesis"] == "none":
         loaded = loaded.without_faults()
-    from harness.prepare.releases import (
+    from fencepost.harness.prepare.releases import (
         available_cluster,
         default_cluster,
         say_what_is_fetched,
     )
-    from harness.run.lock import refuse_beside_another
+    from fencepost.harness.run.lock import refuse_beside_another
 
     first = seed if seed is not None else new_seed()
 
@@ -75,7 +75,7 @@ def run(
             yield options_from(flags, seed=this_seed, command=words)
 
     if dry_run:
-        from harness.cli.plan import show_plans
+        from fencepost.harness.cli.plan import show_plans
 
         return show_plans(loaded, options, as_json=as_json)
     variant = shlex.join(variant_words(flags))
@@ -188,7 +188,7 @@ def _run_all(
     `as_json`: print one document on standard output, and all else beside it.
     """
     if run_count > 1:
-        from harness.cli.run_series import run_series
+        from fencepost.harness.cli.run_series import run_series
 
         outcomes = run_series(
             scenario, options, run_count=run_count, variant=variant, aside=as_json
@@ -197,14 +197,14 @@ def _run_all(
         with terminal_progress() as progress:
             (one,) = options(progress)
             progress.say(f"{scenario.title} (repeat: {one.command})")
-            from harness.cli.single_run import run_once
+            from fencepost.harness.cli.single_run import run_once
 
             outcome = run_once(scenario, one, progress, progress.say)
-        from harness.cli.verdicts import say_verdict
+        from fencepost.harness.cli.verdicts import say_verdict
 
         say_verdict(outcome, aside=as_json)
         outcomes = [outcome]
-    from harness.cli.verdicts import exit_code_of, invalid_runs, outcome_json
+    from fencepost.harness.cli.verdicts import exit_code_of, invalid_runs, outcome_json
 
     after.keep_first(invalid_runs(outcomes), aside=as_json)
 

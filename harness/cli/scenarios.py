@@ -5,8 +5,8 @@ from typing import Any, Final
 
 import click
 
-from harness.cli.options import as_json, emit_json, set_option
-from harness.scenario.sources import find_scenario, library
+from fencepost.harness.cli.options import as_json, emit_json, set_option
+from fencepost.harness.scenario.sources import find_scenario, library
 
 _ORDER: Final = ("nightly", "controls", "bugs", "rules")
 
@@ -28,11 +28,11 @@ def scenarios(
     """
     if name is not None:
         return _show_one(find_scenario(name), flags["set"], as_json=flags["as_json"])
-    from clusters.systems import SYSTEMS, system_of
-    from harness.cli.tables import console, table_of
-    from harness.scenario.scenario import load_scenario
-    from history.failure import UsageError
-    from nemesis.words import did_you_mean
+    from fencepost.clusters.systems import SYSTEMS, system_of
+    from fencepost.harness.cli.tables import console, table_of
+    from fencepost.harness.scenario.scenario import load_scenario
+    from fencepost.history.failure import UsageError
+    from fencepost.nemesis.words import did_you_mean
 
     if flags["set"]:
         raise UsageError("--set is for one scenario: name it")
@@ -73,8 +73,8 @@ def scenarios(
 
 
 def _show_one(path: Path, filled_in: tuple[str, ...], *, as_json: bool) -> int:
-    from harness.scenario.flags import flag_overrides
-    from harness.scenario.scenario import load_scenario
+    from fencepost.harness.scenario.flags import flag_overrides
+    from fencepost.harness.scenario.scenario import load_scenario
 
     document = load_scenario(path, flag_overrides({"set": filled_in})).document
     if as_json:

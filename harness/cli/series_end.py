@@ -7,14 +7,14 @@ from typing import Any
 import click
 from rich.console import Console
 
-from clusters.systems import system_of
-from harness.cli.sum_table import say_sum
-from harness.scenario.options import RunOptions
-from harness.scenario.scenario import Scenario
-from history.failure import HarnessError
-from report.sums import LeftOutCell, SummedRun, summed_run
-from report.sums_junit import write_sums_junit
-from report.sums_page import write_sums_page
+from fencepost.clusters.systems import system_of
+from fencepost.harness.cli.sum_table import say_sum
+from fencepost.harness.scenario.options import RunOptions
+from fencepost.harness.scenario.scenario import Scenario
+from fencepost.history.failure import HarnessError
+from fencepost.report.sums import LeftOutCell, SummedRun, summed_run
+from fencepost.report.sums_junit import write_sums_junit
+from fencepost.report.sums_page import write_sums_page
 
 
 def summed_outcome(

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
-from harness.cli.options import results_option
-from history.failure import UsageError
+from fencepost.harness.cli.options import results_option
+from fencepost.history.failure import UsageError
 
 _PORT = 8765
 
@@ -34,7 +34,7 @@ def serve(results: Path, port: int, known: Path | None, opened: bool) -> int:
     """
     _refuse(results)
     listener = _listener(port)
-    from harness.serve.serving import serve_results
+    from fencepost.harness.serve.serving import serve_results
 
     with listener:
         serve_results(results, listener, known=known, opened=opened)

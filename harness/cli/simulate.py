@@ -6,11 +6,11 @@ from typing import Any, Final
 import click
 from click.core import ParameterSource
 
-from clusters.systems import SYSTEMS
-from harness.cli.options import as_json, results_option, set_option, spark_master_option
-from harness.scenario.sources import find_scenario
-from harness.seeds import SEED_MAX
-from history.failure import UsageError
+from fencepost.clusters.systems import SYSTEMS
+from fencepost.harness.cli.options import as_json, results_option, set_option, spark_master_option
+from fencepost.harness.scenario.sources import find_scenario
+from fencepost.harness.seeds import SEED_MAX
+from fencepost.history.failure import UsageError
 
 
 @click.command()
@@ -75,7 +75,7 @@ def simulate(**flags: Any) -> int:
         find_scenario(flags["scenario"])
     elif flags["set"]:
         raise UsageError("--set: a storm draws its own cluster and faults, and has no parameters")
-    from harness.cli.simulating import simulate as work
+    from fencepost.harness.cli.simulating import simulate as work
 
     return work(chosen=flags.pop("set"), **flags)
 
@@ -189,18 +189,18 @@ def selftest(context: click.Context, /, **flags: Any) -> int:
     if on_runs:
         for run in flags["runs"]:
             _refuse_unsealed(run, flags["results"])
-        from harness.cli.metamorphic import metamorphic
+        from fencepost.harness.cli.metamorphic import metamorphic
 
         return metamorphic(**taken)
-    from harness.cli.simulating import selftest as work
+    from fencepost.harness.cli.simulating import selftest as work
 
     return work(**{name: flags[name] for name in flags if name not in (*_OF_RUNS, *_WAYS)})
 
 
 def _refuse_unsealed(text: str, results: Path) -> None:
     """Raise UsageError if there is no such run, or none that is sealed."""
-    from history.manifest import read_manifest
-    from history.run_directory import find_run
+    from fencepost.history.manifest import read_manifest
+    from fencepost.history.run_directory import find_run
 
     run = find_run(text, results)
     read_manifest(run.manifest_path)

@@ -11,30 +11,30 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 from rich.table import Table
 
-from clusters.provision.java import Java, find_java
-from clusters.reference.nodes.rules import ProtocolRule
-from clusters.reference_zookeeper.system import SYSTEM as ON_ZOOKEEPER
-from harness.cli.options import emit_json
-from harness.cli.tables import console
-from harness.prepare.reference import rules_of, rules_without
-from harness.progress import Progress, terminal_progress
-from harness.scenario.composed import chosen_texts
-from harness.scenario.flags import flag_overrides
-from harness.scenario.on_other_system import SYSTEM_KEY
-from harness.scenario.scenario import load_scenario
-from harness.scenario.sources import find_scenario
-from harness.trials.generations import GENERATIONS, KRAFT, Generation
-from harness.trials.plan import TrialPlan, drawn_plan, plan_of
-from harness.trials.storms import printed_schedules
-from harness.trials.zk_plan import drawn_zk_plan
-from history.failure import UsageError
-from nemesis.words import did_you_mean
+from fencepost.clusters.provision.java import Java, find_java
+from fencepost.clusters.reference.nodes.rules import ProtocolRule
+from fencepost.clusters.reference_zookeeper.system import SYSTEM as ON_ZOOKEEPER
+from fencepost.harness.cli.options import emit_json
+from fencepost.harness.cli.tables import console
+from fencepost.harness.prepare.reference import rules_of, rules_without
+from fencepost.harness.progress import Progress, terminal_progress
+from fencepost.harness.scenario.composed import chosen_texts
+from fencepost.harness.scenario.flags import flag_overrides
+from fencepost.harness.scenario.on_other_system import SYSTEM_KEY
+from fencepost.harness.scenario.scenario import load_scenario
+from fencepost.harness.scenario.sources import find_scenario
+from fencepost.harness.trials.generations import GENERATIONS, KRAFT, Generation
+from fencepost.harness.trials.plan import TrialPlan, drawn_plan, plan_of
+from fencepost.harness.trials.storms import printed_schedules
+from fencepost.harness.trials.zk_plan import drawn_zk_plan
+from fencepost.history.failure import UsageError
+from fencepost.nemesis.words import did_you_mean
 
 if TYPE_CHECKING:
-    from harness.run.spark_start import SparkStart
-    from harness.trials.selftest import Detection
-    from harness.trials.series import Plans, TrialTally
-    from harness.trials.trial import TrialResult
+    from fencepost.harness.run.spark_start import SparkStart
+    from fencepost.harness.trials.selftest import Detection
+    from fencepost.harness.trials.series import Plans, TrialTally
+    from fencepost.harness.trials.trial import TrialResult
 
 _STORM: Final = "storm"
 """The word in the place of a scenario: every seed draws its own cluster and faults."""
@@ -69,7 +69,7 @@ def simulate(
         return _show_schedules(shown, as_json=as_json)
     rules = rules_without(off, rules_of(plans(first).cluster))
     java = find_java()
-    from harness.trials.series import TrialSeries, TrialTally, enough
+    from fencepost.harness.trials.series import TrialSeries, TrialTally, enough
 
     with terminal_progress() as progress:
         session = _spark(java, spark_master, progress).session()
@@ -111,14 +111,14 @@ def selftest(
     """Switch each rule of the reference cluster off, and see that a check finds it out."""
     generation = GENERATIONS[system]
     subjects = _subjects(generation, chosen)
-    from checkers.runner.session import is_local
+    from fencepost.checkers.runner.session import is_local
 
     if not is_local(spark_master):
         raise UsageError("selftest records runs on this machine: pass a local --spark-master")
     java = find_java()
-    from harness.trials.selftest import clean_series, detect
-    from harness.trials.selftest_page import selftest_page
-    from harness.trials.series import TrialTally
+    from fencepost.harness.trials.selftest import clean_series, detect
+    from fencepost.harness.trials.selftest_page import selftest_page
+    from fencepost.harness.trials.series import TrialTally
 
     found: list[Detection] = []
     with terminal_progress() as progress:
@@ -169,7 +169,7 @@ def _names(generation: Generation) -> frozenset[str]:
 
 
 def _spark(java: Java, master: str, progress: Progress) -> "SparkStart":
-    from harness.run.spark_start import SparkStart
+    from fencepost.harness.run.spark_start import SparkStart
 
     return SparkStart(java, master=master, say=progress.say)
 
@@ -235,7 +235,7 @@ def _store(
     plan: TrialPlan, *, off: Sequence[str], scenario: str, chosen: Sequence[str], results: Path
 ) -> Path:
     """Store the trial and return its directory: the same for the same seed, rules, parameters."""
-    from harness.trials.store import store_trial
+    from fencepost.harness.trials.store import store_trial
 
     stem = Path(scenario).stem
     values = (f"set-{_APART.sub('-', one)}" for one in chosen)

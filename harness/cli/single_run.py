@@ -6,12 +6,12 @@ Slow imports happen where they are needed, so that a refusal does not wait for t
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from harness.progress import Progress
-from harness.scenario.options import RunOptions
-from harness.scenario.scenario import Scenario
+from fencepost.harness.progress import Progress
+from fencepost.harness.scenario.options import RunOptions
+from fencepost.harness.scenario.scenario import Scenario
 
 if TYPE_CHECKING:
-    from harness.run.outcome import RunOutcome
+    from fencepost.harness.run.outcome import RunOutcome
 
 
 def run_once(
@@ -21,11 +21,11 @@ def run_once(
 
     `say` takes what is said before anything starts.
     """
-    from harness.run.plan import planned
+    from fencepost.harness.run.plan import planned
 
     plan = planned(scenario, options, say)
     _refuse_at_once(scenario, options)
-    from harness.run.run import run_planned
+    from fencepost.harness.run.run import run_planned
 
     return run_planned(plan, progress)
 
@@ -35,8 +35,8 @@ def _refuse_at_once(scenario: Scenario, options: RunOptions) -> None:
 
     The run asks again; but what it imports takes seconds.
     """
-    from clusters.provision.java import find_java
-    from harness.run.lock import alone
+    from fencepost.clusters.provision.java import find_java
+    from fencepost.harness.run.lock import alone
 
     find_java()
     with alone(scenario, options):

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import click
 
-from harness.cli.options import as_json, duration, emit_json, results_option
-from history.run_directory import find_run
+from fencepost.harness.cli.options import as_json, duration, emit_json, results_option
+from fencepost.history.run_directory import find_run
 
 
 @click.command()
@@ -31,9 +31,9 @@ def start(run: str, *, for_s: float, alongside: bool, results: Path, as_json: bo
     this machine meanwhile. RUN: a path, a scenario's name (its last run), or 'latest'.
     """
     found = find_run(run, results)
-    from harness.cli.keeping import kept_lines
-    from harness.kept.keeping import keep
-    from harness.progress import terminal_progress
+    from fencepost.harness.cli.keeping import kept_lines
+    from fencepost.harness.kept.keeping import keep
+    from fencepost.harness.progress import terminal_progress
 
     with terminal_progress() as progress:
         kept = keep(found, for_s=for_s, alongside=alongside, say=progress.say)
@@ -51,7 +51,7 @@ def start(run: str, *, for_s: float, alongside: bool, results: Path, as_json: bo
 def stop(run: str, *, results: Path, as_json: bool) -> int:
     """End the cluster of a stored RUN that is kept running, and remove the copies of its disks."""
     found = find_run(run, results)
-    from harness.kept.keeping import end_kept
+    from fencepost.harness.kept.keeping import end_kept
 
     end_kept(found)
     if as_json:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from harness.cli.options import (
+from fencepost.harness.cli.options import (
     as_json,
     budget_option,
     emit_json,
@@ -14,16 +14,16 @@ from harness.cli.options import (
     results_option,
     spark_master_option,
 )
-from history.manifest import read_manifest
-from history.run_directory import RunDirectory, find_run
-from history.thinned import refuse_thinned
+from fencepost.history.manifest import read_manifest
+from fencepost.history.run_directory import RunDirectory, find_run
+from fencepost.history.thinned import refuse_thinned
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from harness.progress import Progress
-    from harness.run.outcome import RunOutcome
-    from harness.run.spark_start import SparkStart
+    from fencepost.harness.progress import Progress
+    from fencepost.harness.run.outcome import RunOutcome
+    from fencepost.harness.run.spark_start import SparkStart
 
 
 @click.command()
@@ -49,14 +49,14 @@ def check(
             found_run = find_run(run, results)
             refuse_thinned(found_run)
             read_manifest(found_run.manifest_path)
-    from checkers.runner.session import is_local
-    from clusters.provision.java import find_java
-    from harness.cli.run_series import windows_of
-    from harness.cli.tables import console
-    from harness.cli.verdicts import exit_code_of, outcome_json
-    from harness.cli.window_table import say_windows
-    from harness.progress import terminal_progress
-    from harness.run.spark_start import SparkStart
+    from fencepost.checkers.runner.session import is_local
+    from fencepost.clusters.provision.java import find_java
+    from fencepost.harness.cli.run_series import windows_of
+    from fencepost.harness.cli.tables import console
+    from fencepost.harness.cli.verdicts import exit_code_of, outcome_json
+    from fencepost.harness.cli.window_table import say_windows
+    from fencepost.harness.progress import terminal_progress
+    from fencepost.harness.run.spark_start import SparkStart
 
     elsewhere = not is_local(spark_master)
     with terminal_progress() as progress:
@@ -82,9 +82,9 @@ def _judged(
 ) -> "RunOutcome":
     spark.begin()
     # Meanwhile: to import these takes a second.
-    from harness.cli.verdicts import say_verdict
-    from harness.run.judge import judge
-    from harness.run.outcome import RunOutcome
+    from fencepost.harness.cli.verdicts import say_verdict
+    from fencepost.harness.run.judge import judge
+    from fencepost.harness.run.outcome import RunOutcome
 
     verdict = judge(run, spark, progress=progress, budget_s=budget_s)
     outcome = RunOutcome(run=run, verdict=verdict, as_expected=None)
@@ -99,8 +99,8 @@ def _run_at(
 
     A run that is not on a disk of this machine is copied to results.
     """
-    from checkers.runner.mirror import mirrored
-    from checkers.runner.storage import is_uri, local_path
+    from fencepost.checkers.runner.mirror import mirrored
+    from fencepost.checkers.runner.storage import is_uri, local_path
 
     path = local_path(text) if is_uri(text) else text
     if path is not None:

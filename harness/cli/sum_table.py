@@ -7,9 +7,9 @@ from typing import Final
 from rich.console import Console
 from rich.text import Text
 
-from harness.cli.tables import table_of
-from report.notation import about, integer, length, one_line, shortened
-from report.sums import (
+from fencepost.harness.cli.tables import table_of
+from fencepost.report.notation import about, integer, length, one_line, shortened
+from fencepost.report.sums import (
     VERDICTS,
     LeftOutCell,
     RunGroup,

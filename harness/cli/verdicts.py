@@ -6,16 +6,16 @@ from typing import Any
 
 from rich.console import Console
 
-from checkers.grounds.fault_kinds import kinds_in
-from checkers.verdict import Validity
-from harness.run.outcome import RunOutcome
-from harness.scenario.expectation import expected_findings
-from harness.series.window_grid import kinds_json, windows_of_run
-from history.failure import HarnessError
-from history.manifest import read_manifest
-from history.run_directory import RunDirectory
-from report.service import service_json
-from report.terminal import verdict_text
+from fencepost.checkers.grounds.fault_kinds import kinds_in
+from fencepost.checkers.verdict import Validity
+from fencepost.harness.run.outcome import RunOutcome
+from fencepost.harness.scenario.expectation import expected_findings
+from fencepost.harness.series.window_grid import kinds_json, windows_of_run
+from fencepost.history.failure import HarnessError
+from fencepost.history.manifest import read_manifest
+from fencepost.history.run_directory import RunDirectory
+from fencepost.report.service import service_json
+from fencepost.report.terminal import verdict_text
 
 _WORST_FIRST = (1, 255, 2, 0)
 

@@ -8,10 +8,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from checkers.grounds.windows import WindowKind
-from harness.cli.tables import table_of
-from harness.series.window_grid import WindowGrid
-from report.notation import counted, integer, one_line
+from fencepost.checkers.grounds.windows import WindowKind
+from fencepost.harness.cli.tables import table_of
+from fencepost.harness.series.window_grid import WindowGrid
+from fencepost.report.notation import counted, integer, one_line
 
 _HUMP: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _SUMS: Final[Mapping[str, Callable[[WindowKind], int]]] = {

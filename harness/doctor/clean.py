@@ -17,14 +17,14 @@ from typing import Final
 
 import psutil
 
-from clusters.hosts.ledger import left_ledgers, let_go_all, undo_all
-from clusters.hosts.process import end_orphans, orphans
-from clusters.provision.cache import abandoned_drafts
-from harness.doctor.stored_runs import is_running
-from harness.kept.kept_cluster import discard_kept, is_left
-from history.failure import HarnessError
-from history.manifest import RunState, read_manifest, write_manifest
-from history.run_directory import RunDirectory
+from fencepost.clusters.hosts.ledger import left_ledgers, let_go_all, undo_all
+from fencepost.clusters.hosts.process import end_orphans, orphans
+from fencepost.clusters.provision.cache import abandoned_drafts
+from fencepost.harness.doctor.stored_runs import is_running
+from fencepost.harness.kept.kept_cluster import discard_kept, is_left
+from fencepost.history.failure import HarnessError
+from fencepost.history.manifest import RunState, read_manifest, write_manifest
+from fencepost.history.run_directory import RunDirectory
 
 _SCRATCH: Final = re.compile(r"fencepost-[a-z]+-(?P<pid>[1-9][0-9]*)-[a-z0-9_]{8}(\.log)?")
 """Mark and number, and what `tempfile` put behind them."""

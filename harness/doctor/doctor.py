@@ -11,27 +11,27 @@ from typing import Final
 
 import psutil
 
-from clusters.compiled import is_compiled
-from clusters.hosts.bandwidth import why_no_limits, why_no_netem
-from clusters.hosts.cgroups.hierarchy import parents
-from clusters.hosts.clocks.library import clock_trial
-from clusters.hosts.disks.image import why_no_disks
-from clusters.hosts.docker.daemon import connected
-from clusters.hosts.docker.image import BASE, base_archive, missing_to_make_base
-from clusters.hosts.ledger import left_ledgers
-from clusters.hosts.local_host import loopback_address
-from clusters.hosts.namespaces import why_no_namespaces
-from clusters.hosts.packets import why_no_rules
-from clusters.hosts.power.follower import power_trial
-from clusters.hosts.process import orphans
-from clusters.hosts.ssh.host import examine_machine
-from clusters.hosts.ssh.inventory import Inventory
-from clusters.provision.cache import cache_dir
-from clusters.provision.java import find_java
-from harness.prepare.inventory_file import load_inventory
-from history.failure import HarnessError
-from nemesis.verbs.prerequisite import Prerequisite
-from nemesis.verbs.registry import EPISODES, kinds_with_prerequisite
+from fencepost.clusters.compiled import is_compiled
+from fencepost.clusters.hosts.bandwidth import why_no_limits, why_no_netem
+from fencepost.clusters.hosts.cgroups.hierarchy import parents
+from fencepost.clusters.hosts.clocks.library import clock_trial
+from fencepost.clusters.hosts.disks.image import why_no_disks
+from fencepost.clusters.hosts.docker.daemon import connected
+from fencepost.clusters.hosts.docker.image import BASE, base_archive, missing_to_make_base
+from fencepost.clusters.hosts.ledger import left_ledgers
+from fencepost.clusters.hosts.local_host import loopback_address
+from fencepost.clusters.hosts.namespaces import why_no_namespaces
+from fencepost.clusters.hosts.packets import why_no_rules
+from fencepost.clusters.hosts.power.follower import power_trial
+from fencepost.clusters.hosts.process import orphans
+from fencepost.clusters.hosts.ssh.host import examine_machine
+from fencepost.clusters.hosts.ssh.inventory import Inventory
+from fencepost.clusters.provision.cache import cache_dir
+from fencepost.clusters.provision.java import find_java
+from fencepost.harness.prepare.inventory_file import load_inventory
+from fencepost.history.failure import HarnessError
+from fencepost.nemesis.verbs.prerequisite import Prerequisite
+from fencepost.nemesis.verbs.registry import EPISODES, kinds_with_prerequisite
 
 _MEMORY_BYTES_MIN = 4 << 30
 """The memory for four JVMs of 300 MB, Spark's of 1 GB, and clients."""

@@ -13,13 +13,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-from clusters.hosts.process import harness_lives
-from harness.kept.kept_cluster import kept_of
-from history.atomic import write_atomically
-from history.failure import HarnessError
-from history.manifest import Manifest, RunState, read_manifest
-from history.run_directory import RunDirectory
-from history.thinned import is_thinned
+from fencepost.clusters.hosts.process import harness_lives
+from fencepost.harness.kept.kept_cluster import kept_of
+from fencepost.history.atomic import write_atomically
+from fencepost.history.failure import HarnessError
+from fencepost.history.manifest import Manifest, RunState, read_manifest
+from fencepost.history.run_directory import RunDirectory
+from fencepost.history.thinned import is_thinned
 
 _PIN: Final = "pinned"
 _AT_ITS_END: Final = frozenset({RunState.CHECKED, RunState.FAILED})

@@ -26,7 +26,7 @@ from enum import StrEnum
 from functools import cache
 from typing import Final
 
-from harness.gate.nights import NightRecord, NightVerdict, RunRecord, RunSubject
+from fencepost.harness.gate.nights import NightRecord, NightVerdict, RunRecord, RunSubject
 
 CONFIDENCE: Final = 0.95
 TREND_ALPHA: Final = 0.01

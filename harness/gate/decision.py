@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Final
 
-from harness.gate.called import (
+from fencepost.harness.gate.called import (
     CONFIDENCE,
     CalledFinding,
     Doubt,
@@ -19,8 +19,8 @@ from harness.gate.called import (
     doubts,
     excess_p_value,
 )
-from harness.gate.known_issues import KnownIssue
-from harness.gate.nights import NightRecord, NightVerdict
+from fencepost.harness.gate.known_issues import KnownIssue
+from fencepost.harness.gate.nights import NightRecord, NightVerdict
 
 PASSED: Final = 0
 GATED: Final = 1

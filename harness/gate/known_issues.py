@@ -20,9 +20,9 @@ from datetime import date
 from pathlib import Path
 from typing import Any, Final
 
-from harness.scenario.yaml_file import Document, load_document
-from history.failure import Mistakes, SpecError
-from nemesis.words import did_you_mean
+from fencepost.harness.scenario.yaml_file import Document, load_document
+from fencepost.history.failure import Mistakes, SpecError
+from fencepost.nemesis.words import did_you_mean
 
 _REQUIRED: Final = ("finding", "issue", "reason", "until")
 _KEYS: Final = (*_REQUIRED, "rate_max", "releases")

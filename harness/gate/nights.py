@@ -12,7 +12,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final
 
-from history.failure import UsageError
+from fencepost.history.failure import UsageError
 
 FILE: Final = "night.json"
 NIGHTS_MAX: Final = 90

@@ -11,11 +11,11 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from harness.gate.called import FindingCall
-from harness.gate.decision import GateDecision, GatedFinding
-from harness.gate.nights import NightVerdict
-from harness.gate.words import called_words, headline, standing
-from report.notation import printable
+from fencepost.harness.gate.called import FindingCall
+from fencepost.harness.gate.decision import GateDecision, GatedFinding
+from fencepost.harness.gate.nights import NightVerdict
+from fencepost.harness.gate.words import called_words, headline, standing
+from fencepost.report.notation import printable
 
 _TOOL: Final = "fencepost gate"
 

@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from typing import Final
 
-from harness.gate.called import CalledFinding, Doubt, FindingCall, Trend
-from harness.gate.decision import GateDecision, GatedFinding
-from harness.gate.known_issues import entry_for
-from report.notation import counted
+from fencepost.harness.gate.called import CalledFinding, Doubt, FindingCall, Trend
+from fencepost.harness.gate.decision import GateDecision, GatedFinding
+from fencepost.harness.gate.known_issues import entry_for
+from fencepost.report.notation import counted
 
 ALERT_LINES_MAX: Final = 10
 _ANNOTATIONS_MAX: Final = 10

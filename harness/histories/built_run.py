@@ -10,9 +10,9 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Final
 
-from history.failure import HarnessError
-from history.manifest import Manifest, Promises, RunState, read_manifest, write_manifest
-from history.run_directory import RunDirectory, refuse_name
+from fencepost.history.failure import HarnessError
+from fencepost.history.manifest import Manifest, Promises, RunState, read_manifest, write_manifest
+from fencepost.history.run_directory import RunDirectory, refuse_name
 
 KAFKA: Final = "kafka"
 """The model, beside those of `Model`, of clients' operations on Kafka's partitions."""

@@ -16,20 +16,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from harness.histories.built_run import KAFKA, building_run, new_manifest
-from harness.histories.format import Format
-from history.failure import UsageError
-from history.key_spill import KeySpill
-from history.manifest import Consumed, Manifest, Promises, read_manifest, write_manifest
-from history.model_writer import write_model_history
-from history.models import MODEL_TABLES, OPEN_MODELS, Isolation, Model
-from history.open.edn import edn_forms
-from history.open.event import EventReader
-from history.open.kafka import KafkaReader
-from history.open.kafka_writing import kafka_edn, kafka_json_events, kafka_lines
-from history.open.lines import json_objects, text_lines
-from history.open.parquet import originals_in, parquet_tables, table_pieces, write_parquet
-from history.open.reading import (
+from fencepost.harness.histories.built_run import KAFKA, building_run, new_manifest
+from fencepost.harness.histories.format import Format
+from fencepost.history.failure import UsageError
+from fencepost.history.key_spill import KeySpill
+from fencepost.history.manifest import Consumed, Manifest, Promises, read_manifest, write_manifest
+from fencepost.history.model_writer import write_model_history
+from fencepost.history.models import MODEL_TABLES, OPEN_MODELS, Isolation, Model
+from fencepost.history.open.edn import edn_forms
+from fencepost.history.open.event import EventReader
+from fencepost.history.open.kafka import KafkaReader
+from fencepost.history.open.kafka_writing import kafka_edn, kafka_json_events, kafka_lines
+from fencepost.history.open.lines import json_objects, text_lines
+from fencepost.history.open.parquet import originals_in, parquet_tables, table_pieces, write_parquet
+from fencepost.history.open.reading import (
     SOLE_KEY,
     Numbered,
     complete_operations,
@@ -37,14 +37,14 @@ from history.open.reading import (
     operations_of_events,
     peeked,
 )
-from history.open.rows import client_tables, operations_with_records, row_tables
-from history.open.scalars import ORIGINALS, ORIGINALS_FILE, Numbering, Originals
-from history.open.writing import complete_lines, edn_events, json_events, operations_in
-from history.reader import load_table, table_files
-from history.run_directory import RunDirectory
-from history.schema import TABLES
-from history.seal import note_digests, seal
-from history.writer import write_tables
+from fencepost.history.open.rows import client_tables, operations_with_records, row_tables
+from fencepost.history.open.scalars import ORIGINALS, ORIGINALS_FILE, Numbering, Originals
+from fencepost.history.open.writing import complete_lines, edn_events, json_events, operations_in
+from fencepost.history.reader import load_table, table_files
+from fencepost.history.run_directory import RunDirectory
+from fencepost.history.schema import TABLES
+from fencepost.history.seal import note_digests, seal
+from fencepost.history.writer import write_tables
 
 _ORDERS: Final = {
     "model_operations": ("index",),

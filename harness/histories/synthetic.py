@@ -3,17 +3,17 @@
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from generators import list_append as transactions
-from generators.draft import LIES, HistoryRecipe
-from generators.kafka import write_synthetic_run
-from generators.model_lies import MODEL_LIES
-from generators.models import ModelRecipe, model_pieces
-from harness.histories.built_run import KAFKA, building_run, new_manifest
-from history.failure import UsageError
-from history.manifest import Manifest, read_manifest, write_manifest
-from history.model_writer import write_model_history
-from history.models import Model
-from history.run_directory import RunDirectory
+from fencepost.generators import list_append as transactions
+from fencepost.generators.draft import LIES, HistoryRecipe
+from fencepost.generators.kafka import write_synthetic_run
+from fencepost.generators.model_lies import MODEL_LIES
+from fencepost.generators.models import ModelRecipe, model_pieces
+from fencepost.harness.histories.built_run import KAFKA, building_run, new_manifest
+from fencepost.history.failure import UsageError
+from fencepost.history.manifest import Manifest, read_manifest, write_manifest
+from fencepost.history.model_writer import write_model_history
+from fencepost.history.models import Model
+from fencepost.history.run_directory import RunDirectory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,8 +10,8 @@ from typing import Any, Protocol
 
 import yaml
 
-from nemesis.play import step_data
-from nemesis.verbs.step import Step
+from fencepost.nemesis.play import step_data
+from fencepost.nemesis.verbs.step import Step
 
 
 class FaultBook(Protocol):

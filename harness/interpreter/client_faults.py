@@ -7,12 +7,12 @@ go on. All that is paused goes on when everything is healed.
 import random
 from dataclasses import replace
 
-from harness.interpreter.books import FaultBook, Played
-from history.failure import HarnessError
-from nemesis.clients import ClientChoice, ControlsClients
-from nemesis.verbs.on_clients import OnClients
-from nemesis.verbs.registry import VERBS, kind_of, verb_of
-from nemesis.verbs.verb import OnClient
+from fencepost.harness.interpreter.books import FaultBook, Played
+from fencepost.history.failure import HarnessError
+from fencepost.nemesis.clients import ClientChoice, ControlsClients
+from fencepost.nemesis.verbs.on_clients import OnClients
+from fencepost.nemesis.verbs.registry import VERBS, kind_of, verb_of
+from fencepost.nemesis.verbs.verb import OnClient
 
 
 class ClientFaults:

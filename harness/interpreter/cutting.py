@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final, Protocol, TypeVar
 
-from clusters.abilities import DisturbsPackets, LinkEnd, Links
-from clusters.port import CLIENTS, Cluster, NodeName, NodeState
-from history.failure import HarnessError
-from nemesis.verbs.partition import Means
-from nemesis.wire.port import BreaksNetwork
-from nemesis.wire.rules import Flow, Link
+from fencepost.clusters.abilities import DisturbsPackets, LinkEnd, Links
+from fencepost.clusters.port import CLIENTS, Cluster, NodeName, NodeState
+from fencepost.history.failure import HarnessError
+from fencepost.nemesis.verbs.partition import Means
+from fencepost.nemesis.wire.port import BreaksNetwork
+from fencepost.nemesis.wire.rules import Flow, Link
 
 Probed = TypeVar("Probed")
 

@@ -6,7 +6,7 @@ The gaps that were drawn in between do not count, as nothing is due in them, and
 
 from dataclasses import dataclass, field
 
-from nemesis.waiting import Waiting
+from fencepost.nemesis.waiting import Waiting
 
 
 @dataclass(slots=True, kw_only=True)

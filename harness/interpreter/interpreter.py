@@ -17,11 +17,11 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeVar
 
-from clusters.abilities import KeepsFiles, roles_in
-from clusters.evolution import Follows
-from clusters.kafka_conditions import Registered
-from clusters.kafka_port import Role
-from clusters.observation import (
+from fencepost.clusters.abilities import KeepsFiles, roles_in
+from fencepost.clusters.evolution import Follows
+from fencepost.clusters.kafka_conditions import Registered
+from fencepost.clusters.kafka_port import Role
+from fencepost.clusters.observation import (
     Acknowledged,
     AllRecovered,
     Changed,
@@ -31,30 +31,30 @@ from clusters.observation import (
     Seen,
     since,
 )
-from clusters.port import Cluster, NodeName
-from clusters.targets import VacantError
-from harness.interpreter.books import Played, Unwritten
-from harness.interpreter.client_faults import ClientFaults
-from harness.interpreter.network import Network
-from harness.interpreter.observer import Looks, looked_up, missing_in, whole_nodes
-from harness.interpreter.performer import Performer, action_of
-from harness.interpreter.policy import Policy
-from harness.interpreter.shortfalls import Shortfalls
-from harness.interpreter.window_book import WindowBook
-from harness.timing import FileWatch, RealTime, Time
-from history.clock import Clock
-from history.failure import HarnessError
-from nemesis.play import step_data
-from nemesis.steps import dealt, next_ends
-from nemesis.targets import NamedNodes, Scene, resolve
-from nemesis.verbs.await_condition import Await
-from nemesis.verbs.members import RemoveNodes
-from nemesis.verbs.on_clients import OnClients
-from nemesis.verbs.registry import verb_of
-from nemesis.verbs.start_clients import StartClients
-from nemesis.verbs.step import OnNodes, Play, Step
-from nemesis.verbs.verb import OnClient
-from nemesis.verbs.wait import Wait
+from fencepost.clusters.port import Cluster, NodeName
+from fencepost.clusters.targets import VacantError
+from fencepost.harness.interpreter.books import Played, Unwritten
+from fencepost.harness.interpreter.client_faults import ClientFaults
+from fencepost.harness.interpreter.network import Network
+from fencepost.harness.interpreter.observer import Looks, looked_up, missing_in, whole_nodes
+from fencepost.harness.interpreter.performer import Performer, action_of
+from fencepost.harness.interpreter.policy import Policy
+from fencepost.harness.interpreter.shortfalls import Shortfalls
+from fencepost.harness.interpreter.window_book import WindowBook
+from fencepost.harness.timing import FileWatch, RealTime, Time
+from fencepost.history.clock import Clock
+from fencepost.history.failure import HarnessError
+from fencepost.nemesis.play import step_data
+from fencepost.nemesis.steps import dealt, next_ends
+from fencepost.nemesis.targets import NamedNodes, Scene, resolve
+from fencepost.nemesis.verbs.await_condition import Await
+from fencepost.nemesis.verbs.members import RemoveNodes
+from fencepost.nemesis.verbs.on_clients import OnClients
+from fencepost.nemesis.verbs.registry import verb_of
+from fencepost.nemesis.verbs.start_clients import StartClients
+from fencepost.nemesis.verbs.step import OnNodes, Play, Step
+from fencepost.nemesis.verbs.verb import OnClient
+from fencepost.nemesis.verbs.wait import Wait
 
 T = TypeVar("T")
 _ROUNDED_S = 5.0

@@ -14,21 +14,21 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
-from clusters.port import NodeName, NodeState
-from harness.interpreter.idleness import Idleness
-from harness.interpreter.interpreter import Interpreter
-from harness.interpreter.recovery import Recovery
-from history.failure import HarnessError
-from nemesis.mix import Mix
-from nemesis.play import step_data
-from nemesis.targets import NamedNodes, Scene
-from nemesis.verbs.await_condition import Await
-from nemesis.verbs.kill import Kill
-from nemesis.verbs.move_leader import MoveLeader
-from nemesis.verbs.registry import is_fault
-from nemesis.verbs.start import Start
-from nemesis.verbs.step import OnNodes, Step
-from nemesis.verbs.throttle import Throttle
+from fencepost.clusters.port import NodeName, NodeState
+from fencepost.harness.interpreter.idleness import Idleness
+from fencepost.harness.interpreter.interpreter import Interpreter
+from fencepost.harness.interpreter.recovery import Recovery
+from fencepost.history.failure import HarnessError
+from fencepost.nemesis.mix import Mix
+from fencepost.nemesis.play import step_data
+from fencepost.nemesis.targets import NamedNodes, Scene
+from fencepost.nemesis.verbs.await_condition import Await
+from fencepost.nemesis.verbs.kill import Kill
+from fencepost.nemesis.verbs.move_leader import MoveLeader
+from fencepost.nemesis.verbs.registry import is_fault
+from fencepost.nemesis.verbs.start import Start
+from fencepost.nemesis.verbs.step import OnNodes, Step
+from fencepost.nemesis.verbs.throttle import Throttle
 
 IDLE_S_MAX: Final = 60.0
 """The longest time for which nothing may be broken though something is due."""

@@ -10,25 +10,34 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Final
 
-from clusters.abilities import DisturbsPackets
-from clusters.kafka_port import Role
-from clusters.port import CLIENTS, Cluster, NodeName, role_name
-from clusters.targets import NotNowError
-from harness.interpreter.books import FaultBook, Played
-from harness.interpreter.cutting import Cutter
-from history.failure import HarnessError
-from nemesis.targets import NamedNodes, Scene, resolve
-from nemesis.topology import Flows, cut_off, flows_of
-from nemesis.verbs.bandwidth import Bandwidth
-from nemesis.verbs.heal import HealPartition
-from nemesis.verbs.lift import Lift
-from nemesis.verbs.partition import Means, Partition
-from nemesis.verbs.registry import kind_of, verb_of
-from nemesis.verbs.rule import Lay
-from nemesis.verbs.step import Parties, Step
-from nemesis.wire.port import BreaksNetwork
-from nemesis.wire.rules import Clause, Delay, Direction, Flow, Match, Operator, Rule, Watch
-from nemesis.wire.status import WireStatus
+from fencepost.clusters.abilities import DisturbsPackets
+from fencepost.clusters.kafka_port import Role
+from fencepost.clusters.port import CLIENTS, Cluster, NodeName, role_name
+from fencepost.clusters.targets import NotNowError
+from fencepost.harness.interpreter.books import FaultBook, Played
+from fencepost.harness.interpreter.cutting import Cutter
+from fencepost.history.failure import HarnessError
+from fencepost.nemesis.targets import NamedNodes, Scene, resolve
+from fencepost.nemesis.topology import Flows, cut_off, flows_of
+from fencepost.nemesis.verbs.bandwidth import Bandwidth
+from fencepost.nemesis.verbs.heal import HealPartition
+from fencepost.nemesis.verbs.lift import Lift
+from fencepost.nemesis.verbs.partition import Means, Partition
+from fencepost.nemesis.verbs.registry import kind_of, verb_of
+from fencepost.nemesis.verbs.rule import Lay
+from fencepost.nemesis.verbs.step import Parties, Step
+from fencepost.nemesis.wire.port import BreaksNetwork
+from fencepost.nemesis.wire.rules import (
+    Clause,
+    Delay,
+    Direction,
+    Flow,
+    Match,
+    Operator,
+    Rule,
+    Watch,
+)
+from fencepost.nemesis.wire.status import WireStatus
 
 _NOTHING: Final = WireStatus(rules={}, withheld_bytes={}, connection_count={})
 

@@ -9,16 +9,16 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import Protocol, Self
 
-from clusters.abilities import roles_in
-from clusters.evolution import members_of
-from clusters.kafka_conditions import LogEnd, Registered
-from clusters.kafka_port import BrokersView, LogEnds, Registers
-from clusters.observation import Condition, Observation, RuleCounts
-from clusters.port import Cluster, NodeName, NodeState, Observable, SystemView
-from harness.interpreter.network import watch_name
-from history.failure import HarnessError
-from nemesis.targets import Scene
-from nemesis.wire.status import WireStatus
+from fencepost.clusters.abilities import roles_in
+from fencepost.clusters.evolution import members_of
+from fencepost.clusters.kafka_conditions import LogEnd, Registered
+from fencepost.clusters.kafka_port import BrokersView, LogEnds, Registers
+from fencepost.clusters.observation import Condition, Observation, RuleCounts
+from fencepost.clusters.port import Cluster, NodeName, NodeState, Observable, SystemView
+from fencepost.harness.interpreter.network import watch_name
+from fencepost.history.failure import HarnessError
+from fencepost.nemesis.targets import Scene
+from fencepost.nemesis.wire.status import WireStatus
 
 _INTERVAL_S = 0.1
 _QUORUM_EVERY = 5

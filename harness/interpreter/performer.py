@@ -9,18 +9,18 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from clusters.evolution import members_of
-from clusters.observation import Observation
-from clusters.port import Cluster, NodeName, NodeState
-from harness.interpreter.books import FaultBook, Played
-from harness.interpreter.policy import Policy
-from history.failure import HarnessError
-from nemesis.targets import NamedNodes
-from nemesis.verbs.pause import Resume
-from nemesis.verbs.registry import VERBS, kind_of, verb_of
-from nemesis.verbs.start import Start
-from nemesis.verbs.step import OnNodes
-from nemesis.verbs.verb import Healing, NodeAction, Verb
+from fencepost.clusters.evolution import members_of
+from fencepost.clusters.observation import Observation
+from fencepost.clusters.port import Cluster, NodeName, NodeState
+from fencepost.harness.interpreter.books import FaultBook, Played
+from fencepost.harness.interpreter.policy import Policy
+from fencepost.history.failure import HarnessError
+from fencepost.nemesis.targets import NamedNodes
+from fencepost.nemesis.verbs.pause import Resume
+from fencepost.nemesis.verbs.registry import VERBS, kind_of, verb_of
+from fencepost.nemesis.verbs.start import Start
+from fencepost.nemesis.verbs.step import OnNodes
+from fencepost.nemesis.verbs.verb import Healing, NodeAction, Verb
 
 
 @dataclass(slots=True, kw_only=True)

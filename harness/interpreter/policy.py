@@ -4,9 +4,9 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any
 
-from clusters.targets import NotNowError
-from nemesis.verbs.step import Bounded, Step
-from nemesis.verbs.stop import ShutDown
+from fencepost.clusters.targets import NotNowError
+from fencepost.nemesis.verbs.step import Bounded, Step
+from fencepost.nemesis.verbs.stop import ShutDown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
-from clusters.port import NodeName
+from fencepost.clusters.port import NodeName
 
 
 @dataclass(slots=True, kw_only=True)

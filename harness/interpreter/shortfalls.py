@@ -4,12 +4,12 @@ What it lacked is data, so that the checks can tell a doubt of its own from the 
 anomaly that they prove (`checkers.explained`).
 """
 
-from clusters.kafka_port import BrokersView
-from clusters.observation import Observation
-from clusters.port import NodeState, SystemView
-from harness.interpreter.observer import missing_in
-from history.clock import TellsTime
-from history.manifest import NotWhole
+from fencepost.clusters.kafka_port import BrokersView
+from fencepost.clusters.observation import Observation
+from fencepost.clusters.port import NodeState, SystemView
+from fencepost.harness.interpreter.observer import missing_in
+from fencepost.history.clock import TellsTime
+from fencepost.history.manifest import NotWhole
 
 
 class Shortfalls(list[str]):

@@ -7,16 +7,16 @@ counts, of whichever episode it is.
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol
 
-from history.clock import TellsTime
-from nemesis.targets import NamedNodes, Scene
-from nemesis.verbs.episode import EpisodeWindow
-from nemesis.verbs.lift import Lift
-from nemesis.verbs.move_leader import MoveLeader
-from nemesis.verbs.registry import is_fault, verb_of
-from nemesis.verbs.rule import Lay
-from nemesis.verbs.step import OnNodes, Step
-from nemesis.window_kinds import CHANGES_CONTROLLER
-from nemesis.wire.status import WireStatus
+from fencepost.history.clock import TellsTime
+from fencepost.nemesis.targets import NamedNodes, Scene
+from fencepost.nemesis.verbs.episode import EpisodeWindow
+from fencepost.nemesis.verbs.lift import Lift
+from fencepost.nemesis.verbs.move_leader import MoveLeader
+from fencepost.nemesis.verbs.registry import is_fault, verb_of
+from fencepost.nemesis.verbs.rule import Lay
+from fencepost.nemesis.verbs.step import OnNodes, Step
+from fencepost.nemesis.window_kinds import CHANGES_CONTROLLER
+from fencepost.nemesis.wire.status import WireStatus
 
 
 class WritesRows(Protocol):

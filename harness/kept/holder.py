@@ -10,7 +10,7 @@ on: a JVM needs seconds until it binds its own, and may have to be started again
 Like any harness it holds the machine's lock, and is the one for which a warden keeps the nodes: if
 it is killed, they end. On its end by time or by a signal it removes what it copied.
 
-    python -m harness.kept.holder RUN SECONDS [--alongside]
+    python -m fencepost.harness.kept.holder RUN SECONDS [--alongside]
 
 Its one line on standard output is JSON: the `KeptCluster` once it is up, else `{"error", "usage"}`.
 """
@@ -30,21 +30,21 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
 
-from clusters.abilities import NodeStart
-from clusters.hosts.disk import copy_directory
-from clusters.hosts.local import LocalProcess
-from clusters.hosts.place import DATA, LOG, LOOPBACK
-from clusters.hosts.ports import ReservedPorts
-from clusters.hosts.process import harness_mark
-from clusters.hosts.warden import Warden
-from clusters.port import NodeName, NodeState
-from clusters.processes.properties import escaped
-from clusters.provision.cache import cache_dir
-from harness.kept.kept_cluster import KeptCluster, discard_kept, write_kept
-from harness.run.lock import only_run
-from harness.run.starts import RunStarts, read_starts
-from history.failure import HarnessError, UsageError
-from history.run_directory import RunDirectory
+from fencepost.clusters.abilities import NodeStart
+from fencepost.clusters.hosts.disk import copy_directory
+from fencepost.clusters.hosts.local import LocalProcess
+from fencepost.clusters.hosts.place import DATA, LOG, LOOPBACK
+from fencepost.clusters.hosts.ports import ReservedPorts
+from fencepost.clusters.hosts.process import harness_mark
+from fencepost.clusters.hosts.warden import Warden
+from fencepost.clusters.port import NodeName, NodeState
+from fencepost.clusters.processes.properties import escaped
+from fencepost.clusters.provision.cache import cache_dir
+from fencepost.harness.kept.kept_cluster import KeptCluster, discard_kept, write_kept
+from fencepost.harness.run.lock import only_run
+from fencepost.harness.run.starts import RunStarts, read_starts
+from fencepost.history.failure import HarnessError, UsageError
+from fencepost.history.run_directory import RunDirectory
 
 _START_TIMEOUT_S: Final = 120.0
 """A start takes 2 to 4 s; on a machine that does much else, several times that."""

@@ -13,17 +13,17 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from clusters.hosts.place import DATA
-from clusters.hosts.process import end_harness
-from clusters.provision.cache import cache_dir
-from harness.kept.kept_cluster import KeptCluster, discard_kept, is_left, kept_of
-from harness.run.lock import only_run
-from harness.run.starts import read_starts
-from history.failure import HarnessError, UsageError
-from history.run_directory import RunDirectory
-from history.thinned import refuse_thinned
+from fencepost.clusters.hosts.place import DATA
+from fencepost.clusters.hosts.process import end_harness
+from fencepost.clusters.provision.cache import cache_dir
+from fencepost.harness.kept.kept_cluster import KeptCluster, discard_kept, is_left, kept_of
+from fencepost.harness.run.lock import only_run
+from fencepost.harness.run.starts import read_starts
+from fencepost.history.failure import HarnessError, UsageError
+from fencepost.history.run_directory import RunDirectory
+from fencepost.history.thinned import refuse_thinned
 
-_HOLDER: Final = "harness.kept.holder"
+_HOLDER: Final = "fencepost.harness.kept.holder"
 _END_S: Final = 30.0
 """It ends every node with SIGKILL, which takes a second, and removes their copies."""
 

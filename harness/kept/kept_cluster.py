@@ -12,11 +12,11 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from clusters.hosts.process import harness_lives
-from clusters.link_protocol import LinkProtocol
-from history.atomic import write_atomically
-from history.failure import HarnessError
-from history.run_directory import RunDirectory
+from fencepost.clusters.hosts.process import harness_lives
+from fencepost.clusters.link_protocol import LinkProtocol
+from fencepost.history.atomic import write_atomically
+from fencepost.history.failure import HarnessError
+from fencepost.history.run_directory import RunDirectory
 
 _LOOKS: Final = {
     LinkProtocol.KAFKA: "kafka-topics.sh --bootstrap-server {} --describe",

@@ -12,13 +12,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from history.failure import HarnessError
-from history.manifest import Manifest, read_manifest, write_manifest
-from history.reader import load_table
-from history.run_directory import RunDirectory
-from history.schema import RECORD_BUCKET_COUNT, TABLES
-from history.seal import note_digests
-from history.writer import bucket_file, bucket_of
+from fencepost.history.failure import HarnessError
+from fencepost.history.manifest import Manifest, read_manifest, write_manifest
+from fencepost.history.reader import load_table
+from fencepost.history.run_directory import RunDirectory
+from fencepost.history.schema import RECORD_BUCKET_COUNT, TABLES
+from fencepost.history.seal import note_digests
+from fencepost.history.writer import bucket_file, bucket_of
 
 _BY_KEY = ("records", "replica_records")
 

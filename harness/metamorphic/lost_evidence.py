@@ -8,8 +8,8 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from harness.metamorphic.copied_run import CopiedRun
-from history.schema import TABLES
+from fencepost.harness.metamorphic.copied_run import CopiedRun
+from fencepost.history.schema import TABLES
 
 _FRAMES_SHARE: Final = 0.01
 _REQUESTS_SHARE: Final = 0.3

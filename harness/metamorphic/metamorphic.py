@@ -13,17 +13,17 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from checkers.check import check_run
-from checkers.runner.tasks import InProcessTasks, TaskSession, run_tasks
-from checkers.verdict import CheckResult, Validity, Verdict
-from harness.metamorphic.copied_run import CopiedRun
-from harness.metamorphic.planted import PLANTED
-from harness.metamorphic.planted_page import MISSED, NOTHING, UNKNOWN
-from harness.metamorphic.transformation import Transformation, transformation_of
-from harness.metamorphic.transformations import TRANSFORMATIONS
-from harness.seeds import stream
-from history.failure import HarnessError
-from history.run_directory import RunDirectory
+from fencepost.checkers.check import check_run
+from fencepost.checkers.runner.tasks import InProcessTasks, TaskSession, run_tasks
+from fencepost.checkers.verdict import CheckResult, Validity, Verdict
+from fencepost.harness.metamorphic.copied_run import CopiedRun
+from fencepost.harness.metamorphic.planted import PLANTED
+from fencepost.harness.metamorphic.planted_page import MISSED, NOTHING, UNKNOWN
+from fencepost.harness.metamorphic.transformation import Transformation, transformation_of
+from fencepost.harness.metamorphic.transformations import TRANSFORMATIONS
+from fencepost.harness.seeds import stream
+from fencepost.history.failure import HarnessError
+from fencepost.history.run_directory import RunDirectory
 
 _BUDGET_S: Final = 3600.0
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from harness.metamorphic.copied_run import CopiedRun
-from history.schema import TABLES
+from fencepost.harness.metamorphic.copied_run import CopiedRun
+from fencepost.history.schema import TABLES
 
 Rename = Callable[[str], str]
 

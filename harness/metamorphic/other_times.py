@@ -13,8 +13,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from harness.metamorphic.copied_run import CopiedRun
-from history.schema import TABLES
+from fencepost.harness.metamorphic.copied_run import CopiedRun
+from fencepost.history.schema import TABLES
 
 _SHIFT_NS: Final = 3_600_000_000_000
 _DAY_MS: Final = 86_400_000

@@ -10,7 +10,7 @@ from functools import partial
 from random import Random
 from typing import Final
 
-from harness.metamorphic import (
+from fencepost.harness.metamorphic import (
     planted_frames,
     planted_groups,
     planted_life_cycle,
@@ -21,9 +21,9 @@ from harness.metamorphic import (
     planted_shown,
     planted_tables,
 )
-from harness.metamorphic.copied_run import CopiedRun
-from harness.metamorphic.planted_rows import change_one
-from harness.metamorphic.transformation import Transformation
+from fencepost.harness.metamorphic.copied_run import CopiedRun
+from fencepost.harness.metamorphic.planted_rows import change_one
+from fencepost.harness.metamorphic.transformation import Transformation
 
 
 def _returned_before_call(run: CopiedRun, draw: Random) -> bool:

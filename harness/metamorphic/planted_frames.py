@@ -4,9 +4,9 @@ from collections.abc import Callable
 from random import Random
 from typing import Any, Final
 
-from checkers.metadata.client_answers import CLIENTS
-from harness.metamorphic.copied_run import CopiedRun
-from harness.metamorphic.planted_rows import FAR, Row, change_one
+from fencepost.checkers.metadata.client_answers import CLIENTS
+from fencepost.harness.metamorphic.copied_run import CopiedRun
+from fencepost.harness.metamorphic.planted_rows import FAR, Row, change_one
 
 _FRAME: Final = ("frame", "item")
 _CHANGES: Final = ("AlterPartition", "IsrChange")

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from random import Random
 from typing import Any, Final
 
-from harness.metamorphic.copied_run import CopiedRun
-from harness.metamorphic.planted_rows import (
+from fencepost.harness.metamorphic.copied_run import CopiedRun
+from fencepost.harness.metamorphic.planted_rows import (
     FAR,
     SOME,
     Row,
@@ -17,8 +17,8 @@ from harness.metamorphic.planted_rows import (
     is_same,
     without,
 )
-from history.manifest import Readers
-from history.operation import FETCH_OFFSETS, SEND_OFFSETS
+from fencepost.history.manifest import Readers
+from fencepost.history.operation import FETCH_OFFSETS, SEND_OFFSETS
 
 _INTAKE: Final = ("index",)
 

@@ -4,9 +4,15 @@ from collections import defaultdict
 from random import Random
 from typing import Final
 
-from harness.metamorphic.copied_run import CopiedRun
-from harness.metamorphic.planted_log import change_record, records_of
-from harness.metamorphic.planted_rows import Row, change_one, edited, on_zookeeper, rows_of
+from fencepost.harness.metamorphic.copied_run import CopiedRun
+from fencepost.harness.metamorphic.planted_log import change_record, records_of
+from fencepost.harness.metamorphic.planted_rows import (
+    Row,
+    change_one,
+    edited,
+    on_zookeeper,
+    rows_of,
+)
 
 _FENCED: Final = ("BrokerRegistrationChangeRecord", "FenceBrokerRecord")
 _SOON_MS: Final = 10_000

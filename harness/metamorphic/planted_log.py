@@ -6,9 +6,16 @@ from itertools import pairwise
 from random import Random
 from typing import Any, Final
 
-from checkers.control_plane.lost_metadata_write import written_value
-from harness.metamorphic.copied_run import CopiedRun
-from harness.metamorphic.planted_rows import Row, change_one, edited, is_same, on_zookeeper, rows_of
+from fencepost.checkers.control_plane.lost_metadata_write import written_value
+from fencepost.harness.metamorphic.copied_run import CopiedRun
+from fencepost.harness.metamorphic.planted_rows import (
+    Row,
+    change_one,
+    edited,
+    is_same,
+    on_zookeeper,
+    rows_of,
+)
 
 _CHANGE: Final = "PartitionChangeRecord"
 _NOTHING: Final = "NoOpRecord"

@@ -5,11 +5,18 @@ from itertools import pairwise
 from random import Random
 from typing import Any, Final
 
-from checkers.metadata.client_answers import CLIENTS, DATA_APIS
-from checkers.metadata.sessions import session_timeouts_ns
-from harness.metamorphic.copied_run import CopiedRun
-from harness.metamorphic.planted_rows import SOME, Row, change_one, change_shown, edited, is_same
-from history.counter import counter_of
+from fencepost.checkers.metadata.client_answers import CLIENTS, DATA_APIS
+from fencepost.checkers.metadata.sessions import session_timeouts_ns
+from fencepost.harness.metamorphic.copied_run import CopiedRun
+from fencepost.harness.metamorphic.planted_rows import (
+    SOME,
+    Row,
+    change_one,
+    change_shown,
+    edited,
+    is_same,
+)
+from fencepost.history.counter import counter_of
 
 _READ: Final = ("read", "topic", "partition")
 _FRAME: Final = ("frame", "item")

@@ -1,7 +1,7 @@
 """The page docs/planted.md: the ways to change a stored run, and what called each plant.
 
-`python -m harness.metamorphic.planted_page` writes the lists anew and keeps what was measured;
-`fencepost selftest --planted --write docs/planted.md` adds what its runs showed.
+`python -m fencepost.harness.metamorphic.planted_page` writes the lists anew and keeps what was
+measured; `fencepost selftest --planted --write docs/planted.md` adds what its runs showed.
 """
 
 import sys
@@ -9,11 +9,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from harness.metamorphic.planted import PLANTED
-from harness.metamorphic.transformation import Transformation
-from harness.metamorphic.transformations import TRANSFORMATIONS
+from fencepost.harness.metamorphic.planted import PLANTED
+from fencepost.harness.metamorphic.transformation import Transformation
+from fencepost.harness.metamorphic.transformations import TRANSFORMATIONS
 
-PAGE: Final = Path(__file__).parents[2] / "docs/planted.md"
+PAGE: Final = Path(__file__).resolve().parents[2] / "docs/planted.md"
 MISSED: Final = "**missed**"
 NOTHING: Final = "-"
 UNKNOWN: Final = "unknown"

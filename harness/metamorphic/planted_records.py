@@ -7,8 +7,8 @@ from typing import Any, Final
 
 import pyarrow.compute as pc
 
-from harness.metamorphic.copied_run import CopiedRun
-from harness.metamorphic.planted_rows import (
+from fencepost.harness.metamorphic.copied_run import CopiedRun
+from fencepost.harness.metamorphic.planted_rows import (
     FAR,
     SOME,
     Row,

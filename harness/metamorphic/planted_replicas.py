@@ -6,8 +6,8 @@ from itertools import combinations, pairwise
 from random import Random
 from typing import Any, Final
 
-from harness.metamorphic.copied_run import CopiedRun
-from harness.metamorphic.planted_rows import (
+from fencepost.harness.metamorphic.copied_run import CopiedRun
+from fencepost.harness.metamorphic.planted_rows import (
     FAR,
     Row,
     change_one,

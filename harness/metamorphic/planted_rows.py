@@ -6,8 +6,8 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from harness.metamorphic.copied_run import CopiedRun
-from history.roles import ZOOKEEPER, role_of
+from fencepost.harness.metamorphic.copied_run import CopiedRun
+from fencepost.history.roles import ZOOKEEPER, role_of
 
 Row = dict[str, Any]
 FAR: Final = 1_000_000

@@ -7,10 +7,10 @@ from typing import Final
 
 import numpy as np
 
-from checkers.quiet import long_waits, quiet
-from checkers.sources import source_of
-from harness.metamorphic.copied_run import CopiedRun
-from harness.metamorphic.planted_rows import FAR, Row, change_one, change_shown, rows_of
+from fencepost.checkers.quiet import long_waits, quiet
+from fencepost.checkers.sources import source_of
+from fencepost.harness.metamorphic.copied_run import CopiedRun
+from fencepost.harness.metamorphic.planted_rows import FAR, Row, change_one, change_shown, rows_of
 
 _READ: Final = ("read", "topic", "partition")
 _SOON_NS: Final = 1_000_000_000

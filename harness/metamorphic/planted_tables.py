@@ -6,8 +6,8 @@ from typing import Final
 
 import pyarrow as pa
 
-from harness.metamorphic.copied_run import CopiedRun
-from harness.metamorphic.planted_rows import (
+from fencepost.harness.metamorphic.copied_run import CopiedRun
+from fencepost.harness.metamorphic.planted_rows import (
     FAR,
     SOME,
     Row,

@@ -4,9 +4,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from random import Random
 
-from harness.metamorphic.copied_run import CopiedRun
-from history.failure import UsageError
-from nemesis.words import did_you_mean
+from fencepost.harness.metamorphic.copied_run import CopiedRun
+from fencepost.history.failure import UsageError
+from fencepost.nemesis.words import did_you_mean
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

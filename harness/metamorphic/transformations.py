@@ -13,8 +13,8 @@ from typing import Final
 
 import pyarrow as pa
 
-from harness.metamorphic.copied_run import CopiedRun
-from harness.metamorphic.lost_evidence import (
+from fencepost.harness.metamorphic.copied_run import CopiedRun
+from fencepost.harness.metamorphic.lost_evidence import (
     acknowledgements_lost,
     broker_off_tape,
     bucket_lost,
@@ -28,14 +28,14 @@ from harness.metamorphic.lost_evidence import (
     requests_lost,
     tail_of_tape_lost,
 )
-from harness.metamorphic.other_names import nodes_renamed, topics_renamed
-from harness.metamorphic.other_times import (
+from fencepost.harness.metamorphic.other_names import nodes_renamed, topics_renamed
+from fencepost.harness.metamorphic.other_times import (
     answers_late,
     begun_earlier,
     clocks_apart,
     on_another_day,
 )
-from harness.metamorphic.transformation import Transformation
+from fencepost.harness.metamorphic.transformation import Transformation
 
 
 def _permuted(run: CopiedRun, draw: Random, *, name: str) -> bool:

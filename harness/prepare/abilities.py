@@ -9,23 +9,23 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from clusters.abilities import DisturbsPackets
-from clusters.evolution import ChangesMembers
-from clusters.hosts.bandwidth import why_no_limits
-from clusters.hosts.packets import why_no_rules
-from clusters.link_protocol import LinkProtocol
-from clusters.port import Cluster
-from clusters.system import Make
-from harness.scenario.options import HostKind
-from harness.scenario.scenario import Scenario
-from history.failure import Mistakes, SpecError
-from nemesis.play import step_word
-from nemesis.steps import Choose, Repeat, places
-from nemesis.verbs.registry import EPISODES, verb_of
-from nemesis.verbs.step import Step
-from nemesis.verbs.verb import Capabilities
-from nemesis.wire.carried import why_not_carried, why_not_simulated
-from nemesis.wire.rules import Action, Match
+from fencepost.clusters.abilities import DisturbsPackets
+from fencepost.clusters.evolution import ChangesMembers
+from fencepost.clusters.hosts.bandwidth import why_no_limits
+from fencepost.clusters.hosts.packets import why_no_rules
+from fencepost.clusters.link_protocol import LinkProtocol
+from fencepost.clusters.port import Cluster
+from fencepost.clusters.system import Make
+from fencepost.harness.scenario.options import HostKind
+from fencepost.harness.scenario.scenario import Scenario
+from fencepost.history.failure import Mistakes, SpecError
+from fencepost.nemesis.play import step_word
+from fencepost.nemesis.steps import Choose, Repeat, places
+from fencepost.nemesis.verbs.registry import EPISODES, verb_of
+from fencepost.nemesis.verbs.step import Step
+from fencepost.nemesis.verbs.verb import Capabilities
+from fencepost.nemesis.wire.carried import why_not_carried, why_not_simulated
+from fencepost.nemesis.wire.rules import Action, Match
 
 _ALONE: Final = "it takes two nodes, and there is one"
 _NO_WIRE: Final = "it takes the proxy on the links: run it without --no-wire"

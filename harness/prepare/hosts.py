@@ -4,22 +4,22 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import assert_never
 
-from clusters.hosts.docker.daemon import connected
-from clusters.hosts.docker.host import DockerHost
-from clusters.hosts.docker.image import release_in
-from clusters.hosts.ledger import Ledger
-from clusters.hosts.local_host import LocalHost
-from clusters.hosts.namespaces import NamespaceHost
-from clusters.hosts.place import Host
-from clusters.hosts.ssh.host import SshHost, Uploads
-from clusters.hosts.warden import Warden
-from clusters.port import NodeName
-from clusters.provision.cache import Progress
-from clusters.system import Prepared
-from harness.prepare.inventory_file import load_inventory
-from harness.prepare.releases import IN_IMAGE
-from harness.scenario.options import HostKind, RunOptions
-from harness.scenario.scenario import Scenario
+from fencepost.clusters.hosts.docker.daemon import connected
+from fencepost.clusters.hosts.docker.host import DockerHost
+from fencepost.clusters.hosts.docker.image import release_in
+from fencepost.clusters.hosts.ledger import Ledger
+from fencepost.clusters.hosts.local_host import LocalHost
+from fencepost.clusters.hosts.namespaces import NamespaceHost
+from fencepost.clusters.hosts.place import Host
+from fencepost.clusters.hosts.ssh.host import SshHost, Uploads
+from fencepost.clusters.hosts.warden import Warden
+from fencepost.clusters.port import NodeName
+from fencepost.clusters.provision.cache import Progress
+from fencepost.clusters.system import Prepared
+from fencepost.harness.prepare.inventory_file import load_inventory
+from fencepost.harness.prepare.releases import IN_IMAGE
+from fencepost.harness.scenario.options import HostKind, RunOptions
+from fencepost.harness.scenario.scenario import Scenario
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

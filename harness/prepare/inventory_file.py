@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from clusters.hosts.ssh.inventory import Inventory, parse_inventory
-from harness.scenario.yaml_file import load_document
-from history.failure import SpecError
+from fencepost.clusters.hosts.ssh.inventory import Inventory, parse_inventory
+from fencepost.harness.scenario.yaml_file import load_document
+from fencepost.history.failure import SpecError
 
 
 def load_inventory(path: Path) -> Inventory:

@@ -8,23 +8,23 @@ from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 from typing import TypeVar
 
-from clusters.kafka_port import Quorum, of_kafka
-from clusters.port import ClusterSpec
-from clusters.reference import process_settings, specs
-from clusters.reference.nodes.levels import LEVEL_VISIBILITY
-from clusters.reference.nodes.rules import Rules
-from clusters.reference_zookeeper.configuration import ignored as ignored_on_zookeeper
-from clusters.reference_zookeeper.configuration import stated_rules
-from clusters.reference_zookeeper.system import ReferenceZooKeeperSpec
-from harness.scenario.options import RunOptions
-from harness.scenario.scenario import Scenario
-from history.failure import SpecError, UsageError
-from history.manifest import Promises
-from nemesis.words import did_you_mean
-from workloads.client_library import ClientLibrary
-from workloads.metadata_spec import MetadataSpec, ReadingClient
-from workloads.produce_poll_spec import Consume, ProducePollSpec
-from workloads.registry import kind_of
+from fencepost.clusters.kafka_port import Quorum, of_kafka
+from fencepost.clusters.port import ClusterSpec
+from fencepost.clusters.reference import process_settings, specs
+from fencepost.clusters.reference.nodes.levels import LEVEL_VISIBILITY
+from fencepost.clusters.reference.nodes.rules import Rules
+from fencepost.clusters.reference_zookeeper.configuration import ignored as ignored_on_zookeeper
+from fencepost.clusters.reference_zookeeper.configuration import stated_rules
+from fencepost.clusters.reference_zookeeper.system import ReferenceZooKeeperSpec
+from fencepost.harness.scenario.options import RunOptions
+from fencepost.harness.scenario.scenario import Scenario
+from fencepost.history.failure import SpecError, UsageError
+from fencepost.history.manifest import Promises
+from fencepost.nemesis.words import did_you_mean
+from fencepost.workloads.client_library import ClientLibrary
+from fencepost.workloads.metadata_spec import MetadataSpec, ReadingClient
+from fencepost.workloads.produce_poll_spec import Consume, ProducePollSpec
+from fencepost.workloads.registry import kind_of
 
 AnyRules = TypeVar("AnyRules", bound=Rules)
 

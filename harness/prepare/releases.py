@@ -9,19 +9,19 @@ gets nodes of our own where a scenario can be performed on these; that is said i
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from clusters.hosts.warden import Warden
-from clusters.kafka.releases import fetch_release, is_here
-from clusters.provision.java import find_java
-from clusters.provision.releases import UnfetchedError
-from clusters.system import Make, Wanted
-from clusters.systems import KAFKA, REFERENCE, SIMULATED, system_of
-from harness.prepare.reference import refuse_what_is_kafkas
-from harness.scenario.scenario import Scenario
-from history.failure import Mistakes, SpecError, UsageError
-from nemesis.steps import flat
-from nemesis.verbs.finalise import Finalise
-from nemesis.verbs.start import StartsAnew
-from nemesis.verbs.step import Play, Step
+from fencepost.clusters.hosts.warden import Warden
+from fencepost.clusters.kafka.releases import fetch_release, is_here
+from fencepost.clusters.provision.java import find_java
+from fencepost.clusters.provision.releases import UnfetchedError
+from fencepost.clusters.system import Make, Wanted
+from fencepost.clusters.systems import KAFKA, REFERENCE, SIMULATED, system_of
+from fencepost.harness.prepare.reference import refuse_what_is_kafkas
+from fencepost.harness.scenario.scenario import Scenario
+from fencepost.history.failure import Mistakes, SpecError, UsageError
+from fencepost.nemesis.steps import flat
+from fencepost.nemesis.verbs.finalise import Finalise
+from fencepost.nemesis.verbs.start import StartsAnew
+from fencepost.nemesis.verbs.step import Play, Step
 
 IN_IMAGE: Final = "image:"
 """The prefix of the name of a directory inside the containers' image."""

@@ -11,20 +11,20 @@ from functools import partial
 from importlib import import_module
 from typing import Final, cast
 
-from clusters.hosts.command import run_command
-from clusters.hosts.warden import Warden
-from clusters.kafka.prepared import PreparedKafka
-from clusters.kafka.setting_names import SettingNames, setting_names, stored_names
-from clusters.kafka_port import BrokersSpec, KafkaSpec
-from clusters.provision.java import Java, find_java
-from clusters.provision.releases import Release
-from clusters.system import Make
-from harness.scenario.scenario import Scenario
-from history.failure import Mistakes, SpecError
-from nemesis.steps import places
-from nemesis.verbs.configure import Configure
-from nemesis.verbs.create_topic import CreateTopic
-from workloads.produce_poll_spec import ProducePollSpec
+from fencepost.clusters.hosts.command import run_command
+from fencepost.clusters.hosts.warden import Warden
+from fencepost.clusters.kafka.prepared import PreparedKafka
+from fencepost.clusters.kafka.setting_names import SettingNames, setting_names, stored_names
+from fencepost.clusters.kafka_port import BrokersSpec, KafkaSpec
+from fencepost.clusters.provision.java import Java, find_java
+from fencepost.clusters.provision.releases import Release
+from fencepost.clusters.system import Make
+from fencepost.harness.scenario.scenario import Scenario
+from fencepost.history.failure import Mistakes, SpecError
+from fencepost.nemesis.steps import places
+from fencepost.nemesis.verbs.configure import Configure
+from fencepost.nemesis.verbs.create_topic import CreateTopic
+from fencepost.workloads.produce_poll_spec import ProducePollSpec
 
 Path_ = tuple[str | int, ...]
 

@@ -6,10 +6,10 @@ numbered: 0 the clients, from 1 on the nodes.
 
 from collections.abc import Iterable
 
-from clusters.abilities import DisturbsPackets, Links, Route
-from clusters.hosts.place import Host
-from clusters.port import CLIENTS, NodeName
-from nemesis.wire.rules import Link
+from fencepost.clusters.abilities import DisturbsPackets, Links, Route
+from fencepost.clusters.hosts.place import Host
+from fencepost.clusters.port import CLIENTS, NodeName
+from fencepost.nemesis.wire.rules import Link
 
 
 def wired_route(nodes: Iterable[NodeName], *, host: Host, clients: bool) -> Route:

@@ -10,15 +10,15 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
 
-from harness.scenario.scenario import Scenario
-from harness.seeds import stream_seed
-from harness.timing import RealTime, Time
-from history.counts import Counts
-from history.manifest import Promises
-from nemesis.clients import ControlsClients
-from workloads.kind import WorkloadKind
-from workloads.port import HasProcesses, Workload
-from workloads.registry import kind_of
+from fencepost.harness.scenario.scenario import Scenario
+from fencepost.harness.seeds import stream_seed
+from fencepost.harness.timing import RealTime, Time
+from fencepost.history.counts import Counts
+from fencepost.history.manifest import Promises
+from fencepost.nemesis.clients import ControlsClients
+from fencepost.workloads.kind import WorkloadKind
+from fencepost.workloads.port import HasProcesses, Workload
+from fencepost.workloads.registry import kind_of
 
 
 @dataclass(slots=True, kw_only=True)

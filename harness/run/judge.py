@@ -5,15 +5,15 @@ Works on any stored run, without a cluster.
 
 from dataclasses import replace
 
-from checkers.check import BUDGET_S, check_run
-from checkers.runner.spark_tasks import SparkTasks
-from checkers.verdict import Verdict
-from harness.progress import Progress
-from harness.run.reports import write_reports
-from harness.run.spark_start import SparkStart
-from history.manifest import RunState, read_manifest, write_manifest
-from history.run_directory import RunDirectory
-from history.seal import seal
+from fencepost.checkers.check import BUDGET_S, check_run
+from fencepost.checkers.runner.spark_tasks import SparkTasks
+from fencepost.checkers.verdict import Verdict
+from fencepost.harness.progress import Progress
+from fencepost.harness.run.reports import write_reports
+from fencepost.harness.run.spark_start import SparkStart
+from fencepost.history.manifest import RunState, read_manifest, write_manifest
+from fencepost.history.run_directory import RunDirectory
+from fencepost.history.seal import seal
 
 
 def judge(

@@ -14,10 +14,10 @@ from typing import Final
 
 from filelock import FileLock, Timeout
 
-from clusters.provision.cache import cache_dir
-from harness.scenario.options import RunOptions
-from harness.scenario.scenario import Scenario
-from history.failure import UsageError
+from fencepost.clusters.provision.cache import cache_dir
+from fencepost.harness.scenario.options import RunOptions
+from fencepost.harness.scenario.scenario import Scenario
+from fencepost.history.failure import UsageError
 
 WAIT_VARIABLE: Final = "FENCEPOST_WAIT_S"
 """The seconds for which a run waits until another one has ended; by default it is refused."""

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from checkers.verdict import Verdict
-from history.run_directory import RunDirectory
+from fencepost.checkers.verdict import Verdict
+from fencepost.history.run_directory import RunDirectory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,18 +13,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from clusters.hosts.cgroups.hierarchy import parents
-from clusters.hosts.clocks.library import clock_library
-from clusters.hosts.disks.image import missing
-from clusters.hosts.place import LOOPBACK
-from clusters.hosts.ports import ReservedPorts
-from clusters.hosts.power.library import follow_library
-from clusters.kafka_port import of_kafka
-from clusters.port import Disks
-from clusters.systems import KAFKA, system_of
-from harness.prepare.abilities import There, refuse_missing_abilities
-from harness.prepare.inventory_file import load_inventory
-from harness.prepare.reference import (
+from fencepost.clusters.hosts.cgroups.hierarchy import parents
+from fencepost.clusters.hosts.clocks.library import clock_library
+from fencepost.clusters.hosts.disks.image import missing
+from fencepost.clusters.hosts.place import LOOPBACK
+from fencepost.clusters.hosts.ports import ReservedPorts
+from fencepost.clusters.hosts.power.library import follow_library
+from fencepost.clusters.kafka_port import of_kafka
+from fencepost.clusters.port import Disks
+from fencepost.clusters.systems import KAFKA, system_of
+from fencepost.harness.prepare.abilities import There, refuse_missing_abilities
+from fencepost.harness.prepare.inventory_file import load_inventory
+from fencepost.harness.prepare.reference import (
     fitted_to_reference,
     level_of,
     refuse_unsimulated_clients,
@@ -33,18 +33,18 @@ from harness.prepare.reference import (
     rules_of,
     rules_without,
 )
-from harness.prepare.releases import IN_IMAGE, refuse_missing_releases
-from harness.run.starts import why_not_again
-from harness.scenario.expectation import Expectation, expectation_for
-from harness.scenario.mix import seeded_mix
-from harness.scenario.options import HostKind, RunOptions
-from harness.scenario.requirement import NO_REQUIRE, is_shortened
-from harness.scenario.scenario import Scenario
-from history.failure import HarnessError, NotHereError, SpecError, UsageError
-from nemesis.targets import Scene
-from nemesis.verbs.prerequisite import Prerequisite
-from nemesis.verbs.registry import kinds_with_prerequisite
-from nemesis.verbs.step import Step
+from fencepost.harness.prepare.releases import IN_IMAGE, refuse_missing_releases
+from fencepost.harness.run.starts import why_not_again
+from fencepost.harness.scenario.expectation import Expectation, expectation_for
+from fencepost.harness.scenario.mix import seeded_mix
+from fencepost.harness.scenario.options import HostKind, RunOptions
+from fencepost.harness.scenario.requirement import NO_REQUIRE, is_shortened
+from fencepost.harness.scenario.scenario import Scenario
+from fencepost.history.failure import HarnessError, NotHereError, SpecError, UsageError
+from fencepost.nemesis.targets import Scene
+from fencepost.nemesis.verbs.prerequisite import Prerequisite
+from fencepost.nemesis.verbs.registry import kinds_with_prerequisite
+from fencepost.nemesis.verbs.step import Step
 
 _FREE_BYTES_MIN: Final = 1 << 30
 """A smoke run writes about 200 MB (logs, segments, node data); below this it would not end well."""
@@ -157,7 +157,7 @@ def _fitted(scenario: Scenario, options: RunOptions, say: Callable[[str], None])
         return fitted_to_reference(scenario, options, say)
     else:
         if options.cluster is KAFKA:
-            from clusters.kafka.configuration import refuse_impossible  # noqa: PLC0415
+            from fencepost.clusters.kafka.configuration import refuse_impossible  # noqa: PLC0415
 
             refuse_impossible(of_kafka(scenario.cluster))
         refuse_missing_releases(scenario, options.cluster, image=options.image)
@@ -168,7 +168,7 @@ def _refuse_as_simulated(scenario: Scenario, options: RunOptions) -> None:
     rules_without(options.without_rules, rules_of(scenario.cluster))
     refuse_what_is_kafkas(scenario)
     if scenario.trial is not None:
-        from harness.trials.plan import plan_of  # noqa: PLC0415
+        from fencepost.harness.trials.plan import plan_of  # noqa: PLC0415
 
         plan_of(scenario, options.seed)
     refuse_unsimulated_clients(scenario)
@@ -176,7 +176,7 @@ def _refuse_as_simulated(scenario: Scenario, options: RunOptions) -> None:
 
 def _refuse_settings(scenario: Scenario, options: RunOptions, say: Callable[[str], None]) -> None:
     """Raise UsageError for settings that the release, as far as it is here, or clients lack."""
-    from harness.prepare import settings  # noqa: PLC0415  # it asks a JVM, where there is a reason
+    from fencepost.harness.prepare import settings  # noqa: PLC0415  # it asks a JVM, where there is a reason
 
     settings.refuse_unknown_of_clients(scenario)
     release = scenario.cluster.release
@@ -276,11 +276,11 @@ def _why_not(host: HostKind) -> str | None:
     # The modules that each needs are imported when it is asked for.
     match host:
         case HostKind.NETNS:
-            from clusters.hosts.namespaces import why_no_namespaces  # noqa: PLC0415
+            from fencepost.clusters.hosts.namespaces import why_no_namespaces  # noqa: PLC0415
 
             return why_no_namespaces()
         case HostKind.DOCKER:
-            from clusters.hosts.docker.host import why_no_containers  # noqa: PLC0415
+            from fencepost.clusters.hosts.docker.host import why_no_containers  # noqa: PLC0415
 
             return why_no_containers()
         case _:

@@ -8,34 +8,34 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from clusters.abilities import Route, direct, roles_in
-from clusters.evolution import ChangesReleases
-from clusters.hosts.ledger import Ledger
-from clusters.hosts.place import Host, LeadsLinks, Site
-from clusters.hosts.warden import Warden
-from clusters.kafka_port import BrokerCluster
-from clusters.link_protocol import LinkProtocol
-from clusters.port import Cluster, Disks
-from clusters.system import Prepared, Recorded
-from clusters.systems import system_of
-from harness.manifest import note, note_damages, note_ids
-from harness.prepare.hosts import Needs, host_of
-from harness.prepare.wiring import links_of, wired_route
-from harness.progress import Progress
-from harness.run.clients import Together, model_of, tables_of, together
-from harness.run.recording import Recording
-from harness.run.starts import why_not_again, write_starts
-from harness.scenario.options import HostKind, RunOptions
-from harness.scenario.scenario import Scenario
-from harness.timing import RealTime
-from history.clock import Clock
-from history.manifest import read_manifest
-from history.run_directory import RunDirectory
-from history.wall_clock import WallClock
-from nemesis.wire.rules import Link
-from nemesis.wire.wire import Wire
-from workloads.kind import Setup, WorkloadKind
-from workloads.port import Workload
+from fencepost.clusters.abilities import Route, direct, roles_in
+from fencepost.clusters.evolution import ChangesReleases
+from fencepost.clusters.hosts.ledger import Ledger
+from fencepost.clusters.hosts.place import Host, LeadsLinks, Site
+from fencepost.clusters.hosts.warden import Warden
+from fencepost.clusters.kafka_port import BrokerCluster
+from fencepost.clusters.link_protocol import LinkProtocol
+from fencepost.clusters.port import Cluster, Disks
+from fencepost.clusters.system import Prepared, Recorded
+from fencepost.clusters.systems import system_of
+from fencepost.harness.manifest import note, note_damages, note_ids
+from fencepost.harness.prepare.hosts import Needs, host_of
+from fencepost.harness.prepare.wiring import links_of, wired_route
+from fencepost.harness.progress import Progress
+from fencepost.harness.run.clients import Together, model_of, tables_of, together
+from fencepost.harness.run.recording import Recording
+from fencepost.harness.run.starts import why_not_again, write_starts
+from fencepost.harness.scenario.options import HostKind, RunOptions
+from fencepost.harness.scenario.scenario import Scenario
+from fencepost.harness.timing import RealTime
+from fencepost.history.clock import Clock
+from fencepost.history.manifest import read_manifest
+from fencepost.history.run_directory import RunDirectory
+from fencepost.history.wall_clock import WallClock
+from fencepost.nemesis.wire.rules import Link
+from fencepost.nemesis.wire.wire import Wire
+from fencepost.workloads.kind import Setup, WorkloadKind
+from fencepost.workloads.port import Workload
 
 
 def record(

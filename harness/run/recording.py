@@ -10,38 +10,38 @@ from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 
-from clusters.abilities import Explains, Measures, Skews
-from clusters.port import Cluster, NodeName, Observable
-from harness.interpreter.books import PerformedPlay
-from harness.interpreter.client_faults import ClientFaults
-from harness.interpreter.cutting import cutters_of
-from harness.interpreter.interpreter import Interpreter
-from harness.interpreter.mixing import perform_mix
-from harness.interpreter.network import Network
-from harness.interpreter.observer import Looks, Observer
-from harness.interpreter.performer import Performer
-from harness.interpreter.shortfalls import Shortfalls
-from harness.interpreter.window_book import WindowBook
-from harness.manifest import note
-from harness.progress import Progress, Status
-from harness.run.clients import Together
-from harness.run.ending import EarlyEnd, ended_by_a_signal
-from harness.scenario.mix import seeded_mix
-from harness.scenario.scenario import Scenario
-from harness.seeds import stream
-from harness.timing import RealTime, Time
-from history.beat import STALL, Beat, Beats, read_beats, stalls
-from history.clock import ClockSkew, TellsTime
-from history.counts import Counts
-from history.failure import HarnessError
-from history.journal import FaultJournal, RowJournal, SampleJournal
-from history.manifest import NemesisWork, read_manifest
-from history.run_directory import RunDirectory
-from history.wall_clock import WallClock
-from nemesis.steps import starts_clients
-from nemesis.wire.port import BreaksNetwork
-from nemesis.wire.rules import Link
-from nemesis.wire.status import WireStatus
+from fencepost.clusters.abilities import Explains, Measures, Skews
+from fencepost.clusters.port import Cluster, NodeName, Observable
+from fencepost.harness.interpreter.books import PerformedPlay
+from fencepost.harness.interpreter.client_faults import ClientFaults
+from fencepost.harness.interpreter.cutting import cutters_of
+from fencepost.harness.interpreter.interpreter import Interpreter
+from fencepost.harness.interpreter.mixing import perform_mix
+from fencepost.harness.interpreter.network import Network
+from fencepost.harness.interpreter.observer import Looks, Observer
+from fencepost.harness.interpreter.performer import Performer
+from fencepost.harness.interpreter.shortfalls import Shortfalls
+from fencepost.harness.interpreter.window_book import WindowBook
+from fencepost.harness.manifest import note
+from fencepost.harness.progress import Progress, Status
+from fencepost.harness.run.clients import Together
+from fencepost.harness.run.ending import EarlyEnd, ended_by_a_signal
+from fencepost.harness.scenario.mix import seeded_mix
+from fencepost.harness.scenario.scenario import Scenario
+from fencepost.harness.seeds import stream
+from fencepost.harness.timing import RealTime, Time
+from fencepost.history.beat import STALL, Beat, Beats, read_beats, stalls
+from fencepost.history.clock import ClockSkew, TellsTime
+from fencepost.history.counts import Counts
+from fencepost.history.failure import HarnessError
+from fencepost.history.journal import FaultJournal, RowJournal, SampleJournal
+from fencepost.history.manifest import NemesisWork, read_manifest
+from fencepost.history.run_directory import RunDirectory
+from fencepost.history.wall_clock import WallClock
+from fencepost.nemesis.steps import starts_clients
+from fencepost.nemesis.wire.port import BreaksNetwork
+from fencepost.nemesis.wire.rules import Link
+from fencepost.nemesis.wire.status import WireStatus
 
 _FINAL_READ_LIMIT_S = 120.0
 _NAMED_MAX = 10

@@ -5,14 +5,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from history.failure import HarnessError
-from history.run_directory import RunDirectory
-from history.seal import seal
-from nemesis.verbs.registry import VERBS
-from report import page
-from report.junit import write_junit
-from report.palette import FaultLook, Shade
-from report.sequence import Window
+from fencepost.history.failure import HarnessError
+from fencepost.history.run_directory import RunDirectory
+from fencepost.history.seal import seal
+from fencepost.nemesis.verbs.registry import VERBS
+from fencepost.report import page
+from fencepost.report.junit import write_junit
+from fencepost.report.palette import FaultLook, Shade
+from fencepost.report.sequence import Window
 
 _LOG: Final = logging.getLogger(__name__)
 

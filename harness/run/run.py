@@ -15,36 +15,36 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Final
 
-from checkers.verdict import Validity, Verdict
-from clusters.provision.java import Java
-from clusters.provision.releases import UnfetchedError
-from clusters.system import Prepared, Wanted
-from harness.manifest import first_manifest
-from harness.prepare.hosts import with_release_of_image
-from harness.prepare.reference import rules_of, rules_without
-from harness.prepare.releases import wanted_by, way_out
-from harness.prepare.settings import refuse_unknown_of
-from harness.progress import Progress
-from harness.run.ending import InterruptedRunError, interruptible
-from harness.run.judge import advance, judge
-from harness.run.lock import alone
-from harness.run.outcome import RunOutcome
-from harness.run.plan import RunPlan, planned
-from harness.run.record import record
-from harness.run.reports import write_reports
-from harness.run.simulated import prepare_simulated, record_simulated
-from harness.run.spark_start import SparkStart
-from harness.scenario.expectation import Expectation, expectation_for, is_met, known_to
-from harness.scenario.options import RunOptions
-from harness.scenario.scenario import Scenario
-from harness.trials.plan import plan_of
-from harness.trials.recorded import record_trial
-from harness.trials.trial import TrialResult
-from harness.virtual.evidence import ORIGIN_UTC_NS
-from history.clock import Clock
-from history.failure import HarnessError, SpecError, UsageError, why_full
-from history.manifest import RunState, read_manifest, write_manifest
-from history.run_directory import RunDirectory
+from fencepost.checkers.verdict import Validity, Verdict
+from fencepost.clusters.provision.java import Java
+from fencepost.clusters.provision.releases import UnfetchedError
+from fencepost.clusters.system import Prepared, Wanted
+from fencepost.harness.manifest import first_manifest
+from fencepost.harness.prepare.hosts import with_release_of_image
+from fencepost.harness.prepare.reference import rules_of, rules_without
+from fencepost.harness.prepare.releases import wanted_by, way_out
+from fencepost.harness.prepare.settings import refuse_unknown_of
+from fencepost.harness.progress import Progress
+from fencepost.harness.run.ending import InterruptedRunError, interruptible
+from fencepost.harness.run.judge import advance, judge
+from fencepost.harness.run.lock import alone
+from fencepost.harness.run.outcome import RunOutcome
+from fencepost.harness.run.plan import RunPlan, planned
+from fencepost.harness.run.record import record
+from fencepost.harness.run.reports import write_reports
+from fencepost.harness.run.simulated import prepare_simulated, record_simulated
+from fencepost.harness.run.spark_start import SparkStart
+from fencepost.harness.scenario.expectation import Expectation, expectation_for, is_met, known_to
+from fencepost.harness.scenario.options import RunOptions
+from fencepost.harness.scenario.scenario import Scenario
+from fencepost.harness.trials.plan import plan_of
+from fencepost.harness.trials.recorded import record_trial
+from fencepost.harness.trials.trial import TrialResult
+from fencepost.harness.virtual.evidence import ORIGIN_UTC_NS
+from fencepost.history.clock import Clock
+from fencepost.history.failure import HarnessError, SpecError, UsageError, why_full
+from fencepost.history.manifest import RunState, read_manifest, write_manifest
+from fencepost.history.run_directory import RunDirectory
 
 _RESERVE_BYTES: Final = 4 << 20
 """A run that fails writes its manifest and its page: 1 to 2 MB."""

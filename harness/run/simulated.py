@@ -8,16 +8,20 @@ begins at a fixed moment.
 from contextlib import ExitStack, nullcontext
 from typing import Any, Final
 
-from clusters.port import CLIENTS
-from clusters.reference.simulated.append_times import AppendTimes
-from clusters.reference.simulated.cluster import CLIENTS_FROM, HARNESS_FROM, SimulatedCluster
-from harness.manifest import note, note_damages, note_ids
-from harness.progress import Progress
-from harness.run.clients import Together, tables_of, together
-from harness.run.recording import Recording
-from harness.scenario.options import RunOptions
-from harness.scenario.scenario import Scenario
-from harness.virtual.evidence import (
+from fencepost.clusters.port import CLIENTS
+from fencepost.clusters.reference.simulated.append_times import AppendTimes
+from fencepost.clusters.reference.simulated.cluster import (
+    CLIENTS_FROM,
+    HARNESS_FROM,
+    SimulatedCluster,
+)
+from fencepost.harness.manifest import note, note_damages, note_ids
+from fencepost.harness.progress import Progress
+from fencepost.harness.run.clients import Together, tables_of, together
+from fencepost.harness.run.recording import Recording
+from fencepost.harness.scenario.options import RunOptions
+from fencepost.harness.scenario.scenario import Scenario
+from fencepost.harness.virtual.evidence import (
     ORIGIN_UTC_NS,
     Overheard,
     SimulatedTime,
@@ -26,12 +30,12 @@ from harness.virtual.evidence import (
     stamps,
     testify,
 )
-from harness.virtual.looks import SimulatedLooks
-from history.run_directory import RunDirectory
-from nemesis.simulated.tape import BufferedTape
-from nemesis.simulated.wire import SimulatedWire
-from nemesis.wire.rules import Link
-from workloads.kind import SimulatedSetup
+from fencepost.harness.virtual.looks import SimulatedLooks
+from fencepost.history.run_directory import RunDirectory
+from fencepost.nemesis.simulated.tape import BufferedTape
+from fencepost.nemesis.simulated.wire import SimulatedWire
+from fencepost.nemesis.wire.rules import Link
+from fencepost.workloads.kind import SimulatedSetup
 
 _S: Final = 1_000_000_000
 

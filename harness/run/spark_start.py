@@ -9,9 +9,9 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 from pyspark.sql import SparkSession
 
-from checkers.runner.session import is_local, spark_session
-from clusters.provision.java import Java, spark_java_home
-from clusters.provision.spark_classes import spark_class_archive
+from fencepost.checkers.runner.session import is_local, spark_session
+from fencepost.clusters.provision.java import Java, spark_java_home
+from fencepost.clusters.provision.spark_classes import spark_class_archive
 
 
 class SparkStart:

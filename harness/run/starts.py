@@ -10,15 +10,15 @@ from typing import Final
 
 from pydantic import TypeAdapter, ValidationError
 
-from clusters.abilities import NodeStart, TellsStarts
-from clusters.port import ClusterSpec, Disks
-from clusters.system import Make
-from clusters.systems import system_of
-from harness.scenario.options import HostKind
-from history.atomic import write_atomically
-from history.failure import HarnessError
-from history.run_directory import RunDirectory
-from nemesis.wire.rules import Link
+from fencepost.clusters.abilities import NodeStart, TellsStarts
+from fencepost.clusters.port import ClusterSpec, Disks
+from fencepost.clusters.system import Make
+from fencepost.clusters.systems import system_of
+from fencepost.harness.scenario.options import HostKind
+from fencepost.history.atomic import write_atomically
+from fencepost.history.failure import HarnessError
+from fencepost.history.run_directory import RunDirectory
+from fencepost.nemesis.wire.rules import Link
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

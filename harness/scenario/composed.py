@@ -13,9 +13,9 @@ from typing import Any, Final
 
 import yaml
 
-from harness.scenario.sources import find_scenario
-from harness.scenario.yaml_file import Document, load_document, value_of
-from history.failure import Mistakes, SpecError, UsageError
+from fencepost.harness.scenario.sources import find_scenario
+from fencepost.harness.scenario.yaml_file import Document, load_document, value_of
+from fencepost.history.failure import Mistakes, SpecError, UsageError
 
 PARAMETERS: Final = "parameters"
 _EXTENDS: Final = "extends"

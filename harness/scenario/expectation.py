@@ -22,11 +22,11 @@ from typing import Final
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion, Version
 
-from checkers.known_findings import KNOWN_FINDINGS
-from checkers.verdict import Validity, Verdict
-from harness.scenario.validation import MappingReader, anomalies, known_words, mapping
-from history.failure import Mistakes, SpecError
-from history.manifest import Manifest
+from fencepost.checkers.known_findings import KNOWN_FINDINGS
+from fencepost.checkers.verdict import Validity, Verdict
+from fencepost.harness.scenario.validation import MappingReader, anomalies, known_words, mapping
+from fencepost.history.failure import Mistakes, SpecError
+from fencepost.history.manifest import Manifest
 
 _OUTCOMES: Final = ("valid", "invalid", "refused")
 _KEYS: Final = ("kafka", "release", "level", *_OUTCOMES, "known", "tried")

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from harness.scenario.composed import PARAMETERS, chosen_values
-from harness.scenario.on_other_system import SYSTEM_KEY
-from harness.scenario.requirement import NO_REQUIRE
+from fencepost.harness.scenario.composed import PARAMETERS, chosen_values
+from fencepost.harness.scenario.on_other_system import SYSTEM_KEY
+from fencepost.harness.scenario.requirement import NO_REQUIRE
 
 FLAG_PATHS: Final[Mapping[str, tuple[tuple[str, ...], ...]]] = {
     "system": (SYSTEM_KEY,),

@@ -2,16 +2,16 @@
 
 from typing import Final
 
-from clusters.stage import Stage
-from clusters.systems import SYSTEMS
-from harness.scenario.validation import MappingReader, build, known_words, mapping, span_s
-from harness.seeds import stream
-from history.failure import Mistakes, SpecError
-from nemesis.messages import MESSAGES, sent_by
-from nemesis.mix import Mix
-from nemesis.mix_spec import MixSpec
-from nemesis.targets import parse_target
-from nemesis.verbs.registry import EPISODES, STRIKES
+from fencepost.clusters.stage import Stage
+from fencepost.clusters.systems import SYSTEMS
+from fencepost.harness.scenario.validation import MappingReader, build, known_words, mapping, span_s
+from fencepost.harness.seeds import stream
+from fencepost.history.failure import Mistakes, SpecError
+from fencepost.nemesis.messages import MESSAGES, sent_by
+from fencepost.nemesis.mix import Mix
+from fencepost.nemesis.mix_spec import MixSpec
+from fencepost.nemesis.targets import parse_target
+from fencepost.nemesis.verbs.registry import EPISODES, STRIKES
 
 _FLAGS: Final[tuple[str, ...]] = ("overlap", "rounds")
 _STRIKES: Final = "strikes"

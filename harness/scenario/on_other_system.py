@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any, Final
 
-from clusters.port import KEY
-from clusters.system import System
-from clusters.systems import SYSTEMS
-from harness.scenario.yaml_file import Document
+from fencepost.clusters.port import KEY
+from fencepost.clusters.system import System
+from fencepost.clusters.systems import SYSTEMS
+from fencepost.harness.scenario.yaml_file import Document
 
 SYSTEM_KEY: Final = ("cluster", "system")
 

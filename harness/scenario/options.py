@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from clusters.system import Make
-from clusters.systems import KAFKA
+from fencepost.clusters.system import Make
+from fencepost.clusters.systems import KAFKA
 
 
 class HostKind(StrEnum):

@@ -21,12 +21,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from harness.scenario.validation import MappingReader, anomalies, known_words, mapping
-from harness.scenario.yaml_file import Document
-from history.failure import Mistakes, SpecError
-from nemesis.messages import MESSAGES
-from nemesis.verbs.registry import KINDS as FAULT_KINDS
-from nemesis.words import did_you_mean, duration_s, duration_text
+from fencepost.harness.scenario.validation import MappingReader, anomalies, known_words, mapping
+from fencepost.harness.scenario.yaml_file import Document
+from fencepost.history.failure import Mistakes, SpecError
+from fencepost.nemesis.messages import MESSAGES
+from fencepost.nemesis.verbs.registry import KINDS as FAULT_KINDS
+from fencepost.nemesis.words import did_you_mean, duration_s, duration_text
 
 NO_REQUIRE: Final = "--no-require"
 """The flag by which a user does without the demands of a scenario."""

@@ -12,17 +12,17 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from clusters.kafka_port import BrokersSpec, KafkaSpec
-from clusters.port import ClusterSpec
-from clusters.stage import Stage
-from clusters.system import System
-from clusters.systems import system_of
-from clusters.topic_spec import TopicSpec, keys_of
-from harness.scenario.composed import PARAMETERS, as_value, composed
-from harness.scenario.expectation import Expectation, parse_expectations
-from harness.scenario.mix import parse_mix
-from harness.scenario.on_other_system import SYSTEM_KEY, on_other_system
-from harness.scenario.requirement import (
+from fencepost.clusters.kafka_port import BrokersSpec, KafkaSpec
+from fencepost.clusters.port import ClusterSpec
+from fencepost.clusters.stage import Stage
+from fencepost.clusters.system import System
+from fencepost.clusters.systems import system_of
+from fencepost.clusters.topic_spec import TopicSpec, keys_of
+from fencepost.harness.scenario.composed import PARAMETERS, as_value, composed
+from fencepost.harness.scenario.expectation import Expectation, parse_expectations
+from fencepost.harness.scenario.mix import parse_mix
+from fencepost.harness.scenario.on_other_system import SYSTEM_KEY, on_other_system
+from fencepost.harness.scenario.requirement import (
     NO_REQUIRE,
     Requirement,
     narrowed,
@@ -30,7 +30,7 @@ from harness.scenario.requirement import (
     waived,
     without_demands,
 )
-from harness.scenario.sections import (
+from fencepost.harness.scenario.sections import (
     RecordsSpec,
     parse_cluster,
     parse_topics,
@@ -38,22 +38,22 @@ from harness.scenario.sections import (
     path_of_records,
     refuse_removal,
 )
-from harness.scenario.trial_spec import Storm, TrialSpec
-from harness.scenario.validation import MappingReader, build, mapping
-from harness.scenario.yaml_file import Document, load_document
-from history.failure import SpecError
-from history.manifest import Promises
-from nemesis.mix_spec import MixSpec
-from nemesis.play import parse_play
-from nemesis.steps import flat, kinds_of_play, prerequisites_of, uses_clients
-from nemesis.verbs.members import RemoveNodes
-from nemesis.verbs.prerequisite import Prerequisite
-from nemesis.verbs.reassign import Reassign
-from nemesis.verbs.registry import EPISODES
-from nemesis.verbs.step import Play
-from nemesis.window_kinds import asked_messages, asked_windows
-from nemesis.words import duration_s
-from workloads.registry import kind_of
+from fencepost.harness.scenario.trial_spec import Storm, TrialSpec
+from fencepost.harness.scenario.validation import MappingReader, build, mapping
+from fencepost.harness.scenario.yaml_file import Document, load_document
+from fencepost.history.failure import SpecError
+from fencepost.history.manifest import Promises
+from fencepost.nemesis.mix_spec import MixSpec
+from fencepost.nemesis.play import parse_play
+from fencepost.nemesis.steps import flat, kinds_of_play, prerequisites_of, uses_clients
+from fencepost.nemesis.verbs.members import RemoveNodes
+from fencepost.nemesis.verbs.prerequisite import Prerequisite
+from fencepost.nemesis.verbs.reassign import Reassign
+from fencepost.nemesis.verbs.registry import EPISODES
+from fencepost.nemesis.verbs.step import Play
+from fencepost.nemesis.window_kinds import asked_messages, asked_windows
+from fencepost.nemesis.words import duration_s
+from fencepost.workloads.registry import kind_of
 
 T = TypeVar("T")
 

@@ -11,22 +11,22 @@ from typing import Any, Final
 
 from packaging.version import InvalidVersion, Version
 
-from clusters.kafka_port import BrokersSpec
-from clusters.port import KEY, ClusterSpec
-from clusters.systems import SYSTEMS
-from clusters.topic_spec import TopicSpec
-from harness.scenario.validation import (
+from fencepost.clusters.kafka_port import BrokersSpec
+from fencepost.clusters.port import KEY, ClusterSpec
+from fencepost.clusters.systems import SYSTEMS
+from fencepost.clusters.topic_spec import TopicSpec
+from fencepost.harness.scenario.validation import (
     MappingReader,
     build,
     mapping,
     settings,
 )
-from history.failure import Mistakes, SpecError
-from nemesis.words import did_you_mean
-from workloads.kind import WorkloadKind
-from workloads.produce_poll_spec import ProducePollSpec
-from workloads.registry import KINDS, kind_of
-from workloads.transactions_spec import TransactionsSpec
+from fencepost.history.failure import Mistakes, SpecError
+from fencepost.nemesis.words import did_you_mean
+from fencepost.workloads.kind import WorkloadKind
+from fencepost.workloads.produce_poll_spec import ProducePollSpec
+from fencepost.workloads.registry import KINDS, kind_of
+from fencepost.workloads.transactions_spec import TransactionsSpec
 
 _MIN_ISR: Final = "min.insync.replicas"
 _RETENTION_LEAST: Final = {

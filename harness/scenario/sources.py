@@ -5,7 +5,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Final
 
-from history.failure import UsageError
+from fencepost.history.failure import UsageError
 
 _ROOT = Path(__file__).resolve().parents[2] / "scenarios"
 """The directory of scenarios beside the packages, in a checkout as in an installed wheel."""

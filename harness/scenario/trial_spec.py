@@ -11,7 +11,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from clusters.port import NodeName
+from fencepost.clusters.port import NodeName
 
 
 class Storm(StrEnum):

@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
-from history.failure import Mistakes, SpecError
-from nemesis.words import did_you_mean, duration_s, property_texts
+from fencepost.history.failure import Mistakes, SpecError
+from fencepost.nemesis.words import did_you_mean, duration_s, property_texts
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -128,7 +128,7 @@ class MappingReader:
 
 def anomalies() -> Sequence[str]:
     """Return the names of all anomalies; a list, since the checks take a second to import."""
-    return files("checkers").joinpath("anomalies.txt").read_text().split()
+    return files("fencepost.checkers").joinpath("anomalies.txt").read_text().split()
 
 
 def known_words(words: Iterable[object], known: Sequence[str], *, what: str) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import yaml
 
-from history.failure import SpecError, UsageError
+from fencepost.history.failure import SpecError, UsageError
 
 Path_ = tuple[str | int, ...]
 

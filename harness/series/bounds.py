@@ -13,8 +13,8 @@ from typing import Final
 from packaging.specifiers import Specifier
 from packaging.version import Version
 
-from clusters.provision.release_line import ReleaseLine
-from harness.scenario.expectation import Expectation, expectation_for, tried_releases
+from fencepost.clusters.provision.release_line import ReleaseLine
+from fencepost.harness.scenario.expectation import Expectation, expectation_for, tried_releases
 
 _Parts = tuple[int, ...]
 

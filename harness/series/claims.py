@@ -28,11 +28,11 @@ from typing import Final
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
-from harness.machine import machine_facts
-from harness.scenario.validation import build
-from history.atomic import write_atomically
-from history.failure import HarnessError, SpecError, UsageError
-from report.notation import length
+from fencepost.harness.machine import machine_facts
+from fencepost.harness.scenario.validation import build
+from fencepost.history.atomic import write_atomically
+from fencepost.history.failure import HarnessError, SpecError, UsageError
+from fencepost.report.notation import length
 
 CLAIMS_BEGIN: Final = "<!-- claims: `make docs` writes it from results/claims.toml -->"
 CLAIMS_END: Final = "<!-- end of the claims -->"

@@ -11,9 +11,9 @@ from typing import Final
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
-from harness.series.firing import ToldTrial
-from history.atomic import write_atomically
-from history.failure import HarnessError
+from fencepost.harness.series.firing import ToldTrial
+from fencepost.history.atomic import write_atomically
+from fencepost.history.failure import HarnessError
 
 FORMAT_VERSION: Final = 1
 

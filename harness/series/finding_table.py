@@ -12,13 +12,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from checkers.catalogue import CATALOGUE
-from checkers.verdict import read_verdict
-from harness.series.firing import FiringPlay, ToldTrial, UnfiredPlay
-from harness.series.reproduction import Reproduction
-from history.failure import HarnessError
-from history.manifest import read_manifest
-from history.run_directory import RunDirectory
+from fencepost.checkers.catalogue import CATALOGUE
+from fencepost.checkers.verdict import read_verdict
+from fencepost.harness.series.firing import FiringPlay, ToldTrial, UnfiredPlay
+from fencepost.harness.series.reproduction import Reproduction
+from fencepost.history.failure import HarnessError
+from fencepost.history.manifest import read_manifest
+from fencepost.history.run_directory import RunDirectory
 
 HEADS: Final = ("scenario", "release", "one finding", "findings")
 

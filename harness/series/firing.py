@@ -19,27 +19,27 @@ from typing import Final
 from pyspark.sql import SparkSession
 from rich.console import Console
 
-from checkers.check import check_run
-from checkers.runner.tasks import InProcessTasks
-from checkers.verdict import Validity
-from clusters.kafka_port import KafkaSpec
-from clusters.systems import system_of
-from harness.prepare.reference import level_of, release_like, rules_of
-from harness.progress import RunProgress, TerminalProgress
-from harness.run.judge import advance
-from harness.run.plan import planned
-from harness.run.run import record_scenario
-from harness.scenario.expectation import Expectation, expectation_for
-from harness.scenario.options import RunOptions
-from harness.scenario.scenario import Scenario, load_scenario
-from harness.scenario.sources import find_scenario, library
-from harness.trials.generations import GENERATIONS
-from harness.trials.plan import plan_of
-from harness.trials.store import store_trial
-from history.failure import UsageError
-from history.manifest import RunState
-from history.run_directory import RunDirectory
-from history.seal import seal
+from fencepost.checkers.check import check_run
+from fencepost.checkers.runner.tasks import InProcessTasks
+from fencepost.checkers.verdict import Validity
+from fencepost.clusters.kafka_port import KafkaSpec
+from fencepost.clusters.systems import system_of
+from fencepost.harness.prepare.reference import level_of, release_like, rules_of
+from fencepost.harness.progress import RunProgress, TerminalProgress
+from fencepost.harness.run.judge import advance
+from fencepost.harness.run.plan import planned
+from fencepost.harness.run.run import record_scenario
+from fencepost.harness.scenario.expectation import Expectation, expectation_for
+from fencepost.harness.scenario.options import RunOptions
+from fencepost.harness.scenario.scenario import Scenario, load_scenario
+from fencepost.harness.scenario.sources import find_scenario, library
+from fencepost.harness.trials.generations import GENERATIONS
+from fencepost.harness.trials.plan import plan_of
+from fencepost.harness.trials.store import store_trial
+from fencepost.history.failure import UsageError
+from fencepost.history.manifest import RunState
+from fencepost.history.run_directory import RunDirectory
+from fencepost.history.seal import seal
 
 _LEVELS: Final = ("3", "2", "1")
 """The metadata.versions of the reference cluster, in the order in which they are tried."""

@@ -20,12 +20,12 @@ from typing import Any, Final
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
-from harness.seeds import SEED_MAX
-from harness.series.night_file import Cell, NightEntry
-from history.atomic import write_atomically
-from history.failure import HarnessError, UsageError
-from report.notation import about, counted
-from report.sums import is_as_expected
+from fencepost.harness.seeds import SEED_MAX
+from fencepost.harness.series.night_file import Cell, NightEntry
+from fencepost.history.atomic import write_atomically
+from fencepost.history.failure import HarnessError, UsageError
+from fencepost.report.notation import about, counted
+from fencepost.report.sums import is_as_expected
 
 _NIGHTS: Final = "nights"
 _A_SECOND_MAX: Final = 100

@@ -14,13 +14,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-from checkers.verdict import Validity, read_verdict
-from clusters.hosts.warden import Warden
-from harness.scenario.expectation import expected_findings
-from harness.series.night_file import Cell
-from history.failure import HarnessError
-from history.manifest import Manifest, RunState, read_manifest
-from report.notation import length, one_line
+from fencepost.checkers.verdict import Validity, read_verdict
+from fencepost.clusters.hosts.warden import Warden
+from fencepost.harness.scenario.expectation import expected_findings
+from fencepost.harness.series.night_file import Cell
+from fencepost.history.failure import HarnessError
+from fencepost.history.manifest import Manifest, RunState, read_manifest
+from fencepost.report.notation import length, one_line
 
 _POLL_S: Final = 0.5
 _GRACE_S: Final = 60.0
@@ -47,7 +47,7 @@ class ChildRuns:
     logs: Path
     options: Sequence[str] = ()
     """Further words for each command."""
-    program: Sequence[str] = (sys.executable, "-m", "harness.cli")
+    program: Sequence[str] = (sys.executable, "-m", "fencepost")
 
     def run(self, cell: Cell, seed: int, *, number: int, look: Callable[[], None]) -> ToldRun:
         """Make a run and wait for its end; `look` is called about twice a second.

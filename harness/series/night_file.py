@@ -20,19 +20,19 @@ from itertools import product
 from pathlib import Path
 from typing import Any, Final
 
-from clusters.systems import MAKES, SYSTEMS, system_of
-from harness.prepare.releases import default_cluster
-from harness.scenario.flags import flag_overrides
-from harness.scenario.on_other_system import key_of_release
-from harness.scenario.options import HostKind
-from harness.scenario.scenario import Scenario, load_scenario
-from harness.scenario.sources import find_scenario
-from harness.scenario.validation import MappingReader, known_words, mapping
-from harness.scenario.yaml_file import Document, load_document
-from harness.series.night_variants import counted_from_1, flag_words, texts, variants
-from history.failure import Mistakes, SpecError, UsageError
-from history.run_directory import refuse_name
-from nemesis.words import duration_s
+from fencepost.clusters.systems import MAKES, SYSTEMS, system_of
+from fencepost.harness.prepare.releases import default_cluster
+from fencepost.harness.scenario.flags import flag_overrides
+from fencepost.harness.scenario.on_other_system import key_of_release
+from fencepost.harness.scenario.options import HostKind
+from fencepost.harness.scenario.scenario import Scenario, load_scenario
+from fencepost.harness.scenario.sources import find_scenario
+from fencepost.harness.scenario.validation import MappingReader, known_words, mapping
+from fencepost.harness.scenario.yaml_file import Document, load_document
+from fencepost.harness.series.night_variants import counted_from_1, flag_words, texts, variants
+from fencepost.history.failure import Mistakes, SpecError, UsageError
+from fencepost.history.run_directory import refuse_name
+from fencepost.nemesis.words import duration_s
 
 _EXPECTED: Final = "a night is a mapping of keys to values, e.g. 'entries: [{scenario: smoke}]'"
 _KEYS: Final = ("name", "title", "time", "bound", "keep", "entries")

@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from harness.scenario.composed import as_value
-from harness.scenario.flags import FLAG_PATHS
-from harness.scenario.validation import MappingReader, mapping
-from history.failure import SpecError
+from fencepost.harness.scenario.composed import as_value
+from fencepost.harness.scenario.flags import FLAG_PATHS
+from fencepost.harness.scenario.validation import MappingReader, mapping
+from fencepost.history.failure import SpecError
 
 _SWITCHES: Final = ("no_require", "no_wire", "keep_data")
 _WORDS: Final = ("image", "inventory")

@@ -16,15 +16,15 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 
-from checkers.anomaly import Anomaly
-from checkers.verdict import Validity, Verdict
-from harness.prepare.reference import level_of, release_like
-from harness.progress import Progress
-from harness.run.outcome import RunOutcome
-from harness.scenario.expectation import Expectation, expectation_for
-from harness.scenario.options import RunOptions
-from harness.scenario.scenario import Scenario
-from harness.series.reproduction import (
+from fencepost.checkers.anomaly import Anomaly
+from fencepost.checkers.verdict import Validity, Verdict
+from fencepost.harness.prepare.reference import level_of, release_like
+from fencepost.harness.progress import Progress
+from fencepost.harness.run.outcome import RunOutcome
+from fencepost.harness.scenario.expectation import Expectation, expectation_for
+from fencepost.harness.scenario.options import RunOptions
+from fencepost.harness.scenario.scenario import Scenario
+from fencepost.harness.series.reproduction import (
     Expected,
     Reproduction,
     RunResult,
@@ -32,12 +32,12 @@ from harness.series.reproduction import (
     SeriesRun,
     SeriesState,
 )
-from harness.series.reproduction_file import write_reproduction
-from harness.series.window_grid import windows_of_run
-from history.failure import HarnessError, UsageError
-from history.manifest import read_manifest
-from history.reader import table_files
-from history.run_directory import RunDirectory
+from fencepost.harness.series.reproduction_file import write_reproduction
+from fencepost.harness.series.window_grid import windows_of_run
+from fencepost.history.failure import HarnessError, UsageError
+from fencepost.history.manifest import read_manifest
+from fencepost.history.reader import table_files
+from fencepost.history.run_directory import RunDirectory
 
 Runner = Callable[[Scenario, RunOptions, Progress], RunOutcome]
 
@@ -114,7 +114,7 @@ def reproduce(
 
 def _runner() -> Runner:
     """Return the function that runs a scenario. Its import takes seconds."""
-    from harness.run.run import run_scenario  # noqa: PLC0415
+    from fencepost.harness.run.run import run_scenario  # noqa: PLC0415
 
     return run_scenario
 
@@ -302,8 +302,8 @@ def first_proof_seconds(
         return None
     operations = {index for proof in proofs for index in proof.operations}
     # With pandas: a series is refused before.
-    from report.anomalies import operations_at  # noqa: PLC0415
-    from report.frames import frame_ends  # noqa: PLC0415
+    from fencepost.report.anomalies import operations_at  # noqa: PLC0415
+    from fencepost.report.frames import frame_ends  # noqa: PLC0415
 
     found = operations_at(table_files(run, "operations"), operations)
     returns = {index: found[index].return_ns if index in found else None for index in operations}

@@ -15,10 +15,10 @@ from statistics import median
 
 from pydantic import ConfigDict
 
-from checkers.grounds.windows import WindowKind
-from checkers.verdict import Validity
-from harness.series.rate import Rate
-from harness.series.window_grid import WindowGrid, window_grid
+from fencepost.checkers.grounds.windows import WindowKind
+from fencepost.checkers.verdict import Validity
+from fencepost.harness.series.rate import Rate
+from fencepost.harness.series.window_grid import WindowGrid, window_grid
 
 FORMAT_VERSION = 1
 _STRICT = ConfigDict(extra="forbid")

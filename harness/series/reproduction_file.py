@@ -12,9 +12,9 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
-from harness.series.reproduction import FORMAT_VERSION, Reproduction
-from history.atomic import write_atomically
-from history.failure import HarnessError
+from fencepost.harness.series.reproduction import FORMAT_VERSION, Reproduction
+from fencepost.history.atomic import write_atomically
+from fencepost.history.failure import HarnessError
 
 _SERIES_A_SECOND_MAX = 100
 _ADAPTER = TypeAdapter(Reproduction)

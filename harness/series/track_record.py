@@ -14,13 +14,19 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
-from harness.scenario.expectation import Expectation, expectation_for, tried_releases
-from harness.scenario.scenario import Scenario
-from harness.series.reproduce import expected_by
-from harness.series.reproduction import Expected, Reproduction, Series, SeriesRun, SeriesStanding
-from harness.series.reproduction_file import read_reproduction, write_reproduction
-from history.failure import UsageError
-from report.notation import length, one_line
+from fencepost.harness.scenario.expectation import Expectation, expectation_for, tried_releases
+from fencepost.harness.scenario.scenario import Scenario
+from fencepost.harness.series.reproduce import expected_by
+from fencepost.harness.series.reproduction import (
+    Expected,
+    Reproduction,
+    Series,
+    SeriesRun,
+    SeriesStanding,
+)
+from fencepost.harness.series.reproduction_file import read_reproduction, write_reproduction
+from fencepost.history.failure import UsageError
+from fencepost.report.notation import length, one_line
 
 BEGIN: Final = "<!-- track record: `make docs` writes it from results/track-record -->"
 END: Final = "<!-- end of the track record -->"

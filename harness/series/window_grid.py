@@ -9,9 +9,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from checkers.grounds.windows import WindowKind, strikes_in, summed_kinds, window_kinds_in
-from harness.run.outcome import RunOutcome
-from history.manifest import read_manifest
+from fencepost.checkers.grounds.windows import WindowKind, strikes_in, summed_kinds, window_kinds_in
+from fencepost.harness.run.outcome import RunOutcome
+from fencepost.history.manifest import read_manifest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

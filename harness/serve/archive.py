@@ -5,16 +5,22 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.gate.known_issues import KnownIssue
-from harness.gate.nights import RunRecord
-from harness.series.rate import Rate
-from harness.series.reproduction_file import read_reproduction
-from harness.serve.memory import Remembered, stamp_of
-from harness.serve.nights import StoredNights
-from harness.serve.stored import StoredRuns, subject_words
-from history.failure import HarnessError
-from report.notation import one_line, utc
-from report.serve.archive import FindingTrend, ListedNight, ListedRun, NightDetail, SubjectRate
+from fencepost.harness.gate.known_issues import KnownIssue
+from fencepost.harness.gate.nights import RunRecord
+from fencepost.harness.series.rate import Rate
+from fencepost.harness.series.reproduction_file import read_reproduction
+from fencepost.harness.serve.memory import Remembered, stamp_of
+from fencepost.harness.serve.nights import StoredNights
+from fencepost.harness.serve.stored import StoredRuns, subject_words
+from fencepost.history.failure import HarnessError
+from fencepost.report.notation import one_line, utc
+from fencepost.report.serve.archive import (
+    FindingTrend,
+    ListedNight,
+    ListedRun,
+    NightDetail,
+    SubjectRate,
+)
 
 _CONCLUSIVE = ("valid", "invalid")
 _REPRODUCTIONS_MAX = 50

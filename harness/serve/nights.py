@@ -7,17 +7,23 @@ from pathlib import Path
 from typing import Final
 from zlib import crc32
 
-from harness.doctor.stored_runs import is_alive
-from harness.gate.decision import GateDecision, GatedFinding, day_of, decided
-from harness.gate.known_issues import KnownIssue
-from harness.gate.nights import NIGHTS_MAX, NightRecord, RunRecord, nights_before, read_night
-from harness.gate.words import called_words, headline, lines
-from harness.series.night import NightStore, place_of_next
-from harness.serve.memory import Remembered, stamp_of
-from harness.serve.stored import TIME, subject_words
-from history.failure import HarnessError, UsageError
-from report.notation import counted, one_line
-from report.serve.archive import (
+from fencepost.harness.doctor.stored_runs import is_alive
+from fencepost.harness.gate.decision import GateDecision, GatedFinding, day_of, decided
+from fencepost.harness.gate.known_issues import KnownIssue
+from fencepost.harness.gate.nights import (
+    NIGHTS_MAX,
+    NightRecord,
+    RunRecord,
+    nights_before,
+    read_night,
+)
+from fencepost.harness.gate.words import called_words, headline, lines
+from fencepost.harness.series.night import NightStore, place_of_next
+from fencepost.harness.serve.memory import Remembered, stamp_of
+from fencepost.harness.serve.stored import TIME, subject_words
+from fencepost.history.failure import HarnessError, UsageError
+from fencepost.report.notation import counted, one_line
+from fencepost.report.serve.archive import (
     FindingTrend,
     ListedNight,
     ListedRun,
@@ -25,7 +31,7 @@ from report.serve.archive import (
     NightRunLine,
     TrendCell,
 )
-from report.sums import VERDICTS, SummedRun, is_as_expected, sum_line
+from fencepost.report.sums import VERDICTS, SummedRun, is_as_expected, sum_line
 
 _FILES: Final = ("night.html", "junit.xml", "night.json", "plan.json")
 _TREND_MAX: Final = 14

@@ -8,10 +8,10 @@ from threading import Thread
 import click
 from uvicorn import Config, Server
 
-from harness.gate.known_issues import read_known_issues
-from harness.series.rate import Rate
-from harness.serve.archive import ResultsArchive
-from report.serve.app import application
+from fencepost.harness.gate.known_issues import read_known_issues
+from fencepost.harness.series.rate import Rate
+from fencepost.harness.serve.archive import ResultsArchive
+from fencepost.report.serve.app import application
 
 _GRACE_S = 1
 

@@ -9,14 +9,14 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
-from harness.doctor.stored_runs import is_running
-from harness.kept.kept_cluster import kept_of
-from harness.serve.memory import Remembered, stamp_of
-from history.failure import HarnessError
-from history.manifest import Manifest, RunState, read_manifest
-from history.run_directory import RunDirectory
-from report.notation import one_line
-from report.serve.archive import ListedRun
+from fencepost.harness.doctor.stored_runs import is_running
+from fencepost.harness.kept.kept_cluster import kept_of
+from fencepost.harness.serve.memory import Remembered, stamp_of
+from fencepost.history.failure import HarnessError
+from fencepost.history.manifest import Manifest, RunState, read_manifest
+from fencepost.history.run_directory import RunDirectory
+from fencepost.report.notation import one_line
+from fencepost.report.serve.archive import ListedRun
 
 TIME: Final = re.compile(r"\d{8}T\d{6}Z(-\d\d)?")
 """The name of the directory of a run or a night."""

@@ -10,23 +10,23 @@ import random
 from collections.abc import Collection
 from typing import Any, Final
 
-from clusters.kafka_port import Role, role_of
-from clusters.port import CLIENTS, NodeName
-from clusters.reference.simulated.cluster import SimulatedCluster
-from harness.interpreter.books import FaultBook, Played
-from harness.interpreter.client_faults import ClientFaults
-from harness.interpreter.interpreter import Interpreter
-from harness.interpreter.network import Network
-from harness.interpreter.performer import Performer
-from harness.interpreter.policy import Policy
-from harness.trials.trial_cluster import Judge
-from harness.virtual.evidence import SimulatedTime
-from harness.virtual.looks import SimulatedLooks
-from nemesis.simulated.wire import SimulatedWire
-from nemesis.verbs.partition import Means
-from nemesis.verbs.registry import verb_of
-from nemesis.verbs.step import Step
-from nemesis.wire.rules import Flow
+from fencepost.clusters.kafka_port import Role, role_of
+from fencepost.clusters.port import CLIENTS, NodeName
+from fencepost.clusters.reference.simulated.cluster import SimulatedCluster
+from fencepost.harness.interpreter.books import FaultBook, Played
+from fencepost.harness.interpreter.client_faults import ClientFaults
+from fencepost.harness.interpreter.interpreter import Interpreter
+from fencepost.harness.interpreter.network import Network
+from fencepost.harness.interpreter.performer import Performer
+from fencepost.harness.interpreter.policy import Policy
+from fencepost.harness.trials.trial_cluster import Judge
+from fencepost.harness.virtual.evidence import SimulatedTime
+from fencepost.harness.virtual.looks import SimulatedLooks
+from fencepost.nemesis.simulated.wire import SimulatedWire
+from fencepost.nemesis.verbs.partition import Means
+from fencepost.nemesis.verbs.registry import verb_of
+from fencepost.nemesis.verbs.step import Step
+from fencepost.nemesis.wire.rules import Flow
 
 _TRIAL: Final = Policy(
     demands_evidence=False,

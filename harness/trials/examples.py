@@ -7,11 +7,11 @@ has them.
 from dataclasses import dataclass
 from typing import Final
 
-from clusters.reference.nodes.rules import ProtocolRule
-from harness.scenario.scenario import load_scenario
-from harness.scenario.sources import find_scenario
-from harness.trials.generations import GENERATIONS, generation_of
-from harness.trials.plan import TrialPlan, plan_of
+from fencepost.clusters.reference.nodes.rules import ProtocolRule
+from fencepost.harness.scenario.scenario import load_scenario
+from fencepost.harness.scenario.sources import find_scenario
+from fencepost.harness.trials.generations import GENERATIONS, generation_of
+from fencepost.harness.trials.plan import TrialPlan, plan_of
 
 STORM: Final = "storm"
 _BY_NAME: Final = {rule.name: rule for one in GENERATIONS.values() for rule in one.tried}

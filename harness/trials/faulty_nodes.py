@@ -17,19 +17,19 @@ import random
 from dataclasses import replace
 from typing import Any, Final
 
-from clusters.kafka_port import Role, role_of
-from clusters.node_port.effects import SEND, Effects
-from clusters.node_port.storage import META_PROPERTIES
-from clusters.port import NodeName, NodeState
-from clusters.reference.nodes.configuration import Configuration, S
-from clusters.reference.simulated.cluster import SimulatedCluster
-from clusters.reference.zk.configuration import InterBrokerProtocol, ZkConfiguration
-from clusters.reference.zk.messages import IsrChangeRequest, MetadataHeartbeatRequest
-from clusters.simulation.zookeeper.sessioned import SessionedNode
-from harness.trials.plan import TrialPlan
-from nemesis.targets import NamedNodes
-from nemesis.verbs.start import Start
-from nemesis.verbs.step import Step
+from fencepost.clusters.kafka_port import Role, role_of
+from fencepost.clusters.node_port.effects import SEND, Effects
+from fencepost.clusters.node_port.storage import META_PROPERTIES
+from fencepost.clusters.port import NodeName, NodeState
+from fencepost.clusters.reference.nodes.configuration import Configuration, S
+from fencepost.clusters.reference.simulated.cluster import SimulatedCluster
+from fencepost.clusters.reference.zk.configuration import InterBrokerProtocol, ZkConfiguration
+from fencepost.clusters.reference.zk.messages import IsrChangeRequest, MetadataHeartbeatRequest
+from fencepost.clusters.simulation.zookeeper.sessioned import SessionedNode
+from fencepost.harness.trials.plan import TrialPlan
+from fencepost.nemesis.targets import NamedNodes
+from fencepost.nemesis.verbs.start import Start
+from fencepost.nemesis.verbs.step import Step
 
 _SHARE: Final = 0.3
 """The share of the starts of brokers that become those of an old version, or ill configured."""

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
-from clusters.reference.nodes.rules import RULES, ProtocolRule, Rules
-from clusters.reference.zk.rules import ZK_RULES
-from clusters.reference_zookeeper.system import SYSTEM as ON_ZOOKEEPER
-from harness.prepare.reference import rules_of
-from harness.trials.plan import TrialPlan, drawn_plan
-from harness.trials.zk_plan import drawn_zk_plan
+from fencepost.clusters.reference.nodes.rules import RULES, ProtocolRule, Rules
+from fencepost.clusters.reference.zk.rules import ZK_RULES
+from fencepost.clusters.reference_zookeeper.system import SYSTEM as ON_ZOOKEEPER
+from fencepost.harness.prepare.reference import rules_of
+from fencepost.harness.trials.plan import TrialPlan, drawn_plan
+from fencepost.harness.trials.zk_plan import drawn_zk_plan
 
 _LEVELS: Final = (2, 3)
 """The levels to try: below them KIP-903 is absent, and what it prevents happens."""

@@ -8,15 +8,15 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from clusters.node_port.effects import NOTE, SEND, START, TICK, UNREACHABLE, Effects
-from clusters.node_port.notes import READ_BEGAN, READ_METADATA
-from clusters.reference.nodes.levels import METADATA_VERSION
-from clusters.reference.nodes.messages.client import (
+from fencepost.clusters.node_port.effects import NOTE, SEND, START, TICK, UNREACHABLE, Effects
+from fencepost.clusters.node_port.notes import READ_BEGAN, READ_METADATA
+from fencepost.clusters.reference.nodes.levels import METADATA_VERSION
+from fencepost.clusters.reference.nodes.messages.client import (
     ApiVersionsRequest,
     MetadataRequest,
     MetadataResponse,
 )
-from clusters.reference.nodes.messages.control import (
+from fencepost.clusters.reference.nodes.messages.control import (
     AlterConfigsRequest,
     AlterReassignmentsRequest,
     CreateTopicsRequest,
@@ -25,12 +25,12 @@ from clusters.reference.nodes.messages.control import (
     NewTopic,
     UpdateFeaturesRequest,
 )
-from clusters.simulation.world import WAKE
-from history.counter import COUNTER_SETTING, counter_of, counter_value
-from history.journal import EventJournal
-from history.operation import Outcome
-from workloads.generators.topic_lives import MetadataF
-from workloads.simulated.metadata_writer import told
+from fencepost.clusters.simulation.world import WAKE
+from fencepost.history.counter import COUNTER_SETTING, counter_of, counter_value
+from fencepost.history.journal import EventJournal
+from fencepost.history.operation import Outcome
+from fencepost.workloads.generators.topic_lives import MetadataF
+from fencepost.workloads.simulated.metadata_writer import told
 
 _MS: Final = 1_000_000
 _READ_NS: Final = 150 * _MS

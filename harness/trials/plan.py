@@ -11,25 +11,25 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Final
 
-from clusters.kafka_port import KafkaSpec, Role
-from clusters.port import NodeName
-from clusters.reference.nodes.levels import LEVEL_EPOCHS
-from clusters.reference_zookeeper.system import ReferenceZooKeeperSpec
-from clusters.systems import system_of
-from clusters.topic_spec import TopicSpec
-from harness.prepare.abilities import There, refuse_missing_abilities
-from harness.prepare.reference import refuse_unsimulated_clients, refuse_what_is_kafkas
-from harness.scenario.scenario import Scenario
-from harness.scenario.trial_spec import Storm, TrialSpec
-from history.failure import SpecError, UsageError
-from nemesis.mix_spec import MixSpec
-from nemesis.play import step_word
-from nemesis.schedules.late_messages import REPLICAS_MIN
-from nemesis.steps import Choose, Repeat, places
-from nemesis.verbs.registry import verb_of
-from nemesis.verbs.step import Play, Step
-from workloads.metadata_spec import MetadataSpec
-from workloads.produce_poll_spec import Consume, ProducePollSpec
+from fencepost.clusters.kafka_port import KafkaSpec, Role
+from fencepost.clusters.port import NodeName
+from fencepost.clusters.reference.nodes.levels import LEVEL_EPOCHS
+from fencepost.clusters.reference_zookeeper.system import ReferenceZooKeeperSpec
+from fencepost.clusters.systems import system_of
+from fencepost.clusters.topic_spec import TopicSpec
+from fencepost.harness.prepare.abilities import There, refuse_missing_abilities
+from fencepost.harness.prepare.reference import refuse_unsimulated_clients, refuse_what_is_kafkas
+from fencepost.harness.scenario.scenario import Scenario
+from fencepost.harness.scenario.trial_spec import Storm, TrialSpec
+from fencepost.history.failure import SpecError, UsageError
+from fencepost.nemesis.mix_spec import MixSpec
+from fencepost.nemesis.play import step_word
+from fencepost.nemesis.schedules.late_messages import REPLICAS_MIN
+from fencepost.nemesis.steps import Choose, Repeat, places
+from fencepost.nemesis.verbs.registry import verb_of
+from fencepost.nemesis.verbs.step import Play, Step
+from fencepost.workloads.metadata_spec import MetadataSpec
+from fencepost.workloads.produce_poll_spec import Consume, ProducePollSpec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

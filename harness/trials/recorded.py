@@ -5,20 +5,20 @@ from typing import Any
 
 import yaml
 
-from clusters.reference.nodes.rules import Rules
-from clusters.systems import SYSTEMS, system_of
-from clusters.topic_spec import TopicSpec
-from harness.scenario.scenario import Scenario, parse_scenario
-from harness.scenario.trial_spec import Storm, TrialSpec
-from harness.scenario.yaml_file import Document
-from harness.trials.diary import Diary
-from harness.trials.plan import TrialPlan
-from harness.trials.recording import TrialRecording, timed_data
-from harness.trials.trial import TrialResult, run_trial
-from harness.virtual.evidence import few_collections
-from history.run_directory import RunDirectory
-from nemesis.mix_spec import MixSpec
-from nemesis.words import duration_text
+from fencepost.clusters.reference.nodes.rules import Rules
+from fencepost.clusters.systems import SYSTEMS, system_of
+from fencepost.clusters.topic_spec import TopicSpec
+from fencepost.harness.scenario.scenario import Scenario, parse_scenario
+from fencepost.harness.scenario.trial_spec import Storm, TrialSpec
+from fencepost.harness.scenario.yaml_file import Document
+from fencepost.harness.trials.diary import Diary
+from fencepost.harness.trials.plan import TrialPlan
+from fencepost.harness.trials.recording import TrialRecording, timed_data
+from fencepost.harness.trials.trial import TrialResult, run_trial
+from fencepost.harness.virtual.evidence import few_collections
+from fencepost.history.run_directory import RunDirectory
+from fencepost.nemesis.mix_spec import MixSpec
+from fencepost.nemesis.words import duration_text
 
 
 def record_trial(

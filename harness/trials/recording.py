@@ -11,37 +11,37 @@ from typing import Any, Final
 
 import yaml
 
-from clusters.observation import Down
-from clusters.port import NodeName
-from clusters.reference.nodes.errors import ERROR_NAMES, Error
-from clusters.reference.nodes.messages.client import MetadataResponse
-from clusters.reference.simulated.append_times import AppendTimes
-from clusters.reference.simulated.cluster import SimulatedCluster
-from clusters.reference.simulated.deferred import Item, ReadBook, metadata_items
-from clusters.reference.simulated.notebook import RecordedNotebook
-from clusters.topic_spec import keys_of
-from harness.manifest import note, note_damages
-from harness.trials.metadata_clients import WriteBook
-from harness.trials.plan import TrialPlan
-from harness.virtual.evidence import (
+from fencepost.clusters.observation import Down
+from fencepost.clusters.port import NodeName
+from fencepost.clusters.reference.nodes.errors import ERROR_NAMES, Error
+from fencepost.clusters.reference.nodes.messages.client import MetadataResponse
+from fencepost.clusters.reference.simulated.append_times import AppendTimes
+from fencepost.clusters.reference.simulated.cluster import SimulatedCluster
+from fencepost.clusters.reference.simulated.deferred import Item, ReadBook, metadata_items
+from fencepost.clusters.reference.simulated.notebook import RecordedNotebook
+from fencepost.clusters.topic_spec import keys_of
+from fencepost.harness.manifest import note, note_damages
+from fencepost.harness.trials.metadata_clients import WriteBook
+from fencepost.harness.trials.plan import TrialPlan
+from fencepost.harness.virtual.evidence import (
     ORIGIN_UTC_NS,
     SimulatedTime,
     recorded_tables,
     stamps,
     testify,
 )
-from history.journal import FaultJournal, SampleJournal
-from history.run_directory import RunDirectory
-from nemesis.play import step_data
-from nemesis.simulated.tape import BufferedTape
-from nemesis.targets import NamedNodes
-from nemesis.verbs.await_condition import Await
-from nemesis.verbs.heal import Heal
-from nemesis.verbs.registry import verb_of
-from nemesis.verbs.start import Start
-from nemesis.verbs.step import OnNodes, Step
-from nemesis.verbs.wait import Wait
-from workloads.simulated.produce_poll import Recorders, SimulatedProducePoll, recorded
+from fencepost.history.journal import FaultJournal, SampleJournal
+from fencepost.history.run_directory import RunDirectory
+from fencepost.nemesis.play import step_data
+from fencepost.nemesis.simulated.tape import BufferedTape
+from fencepost.nemesis.targets import NamedNodes
+from fencepost.nemesis.verbs.await_condition import Await
+from fencepost.nemesis.verbs.heal import Heal
+from fencepost.nemesis.verbs.registry import verb_of
+from fencepost.nemesis.verbs.start import Start
+from fencepost.nemesis.verbs.step import OnNodes, Step
+from fencepost.nemesis.verbs.wait import Wait
+from fencepost.workloads.simulated.produce_poll import Recorders, SimulatedProducePoll, recorded
 
 _READERS: Final = 100_000
 """The first process number of readers of metadata, beyond all numbers of record clients."""

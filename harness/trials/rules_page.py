@@ -1,7 +1,7 @@
 """The page docs/rules.md: every rule of the documents, with its code, switch, tests and checks.
 
-`python -m harness.trials.rules_page` writes it anew, out of the registry (`documents`), the
-sources, the names of tests, and docs/selftest.md.
+`python -m fencepost.harness.trials.rules_page` writes it anew, out of the registry (`documents`),
+the sources, the names of tests, and docs/selftest.md.
 """
 
 import ast
@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from clusters.reference.documents import DOCUMENT_RULES, DOCUMENTS, DocumentRule
-from clusters.reference.nodes.rules import RULES, ProtocolRule
-from clusters.reference.zk.rules import ZK_RULES
-from harness.trials.selftest_page import examples_in
+from fencepost.clusters.reference.documents import DOCUMENT_RULES, DOCUMENTS, DocumentRule
+from fencepost.clusters.reference.nodes.rules import RULES, ProtocolRule
+from fencepost.clusters.reference.zk.rules import ZK_RULES
+from fencepost.harness.trials.selftest_page import examples_in
 
-_ROOT: Final = Path(__file__).parents[2]
+_ROOT: Final = Path(__file__).resolve().parents[2]
 _SOURCES: Final = _ROOT / "clusters/reference"
 _PAGE: Final = _ROOT / "docs/rules.md"
 _SELFTEST: Final = _ROOT / "docs/selftest.md"

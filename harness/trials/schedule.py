@@ -4,16 +4,16 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
-from clusters.kafka_port import Role, role_of
-from clusters.node_port import notes
-from clusters.port import NodeName, NodeState
-from clusters.reference.simulated.cluster import SimulatedCluster
-from clusters.simulation.world import World
-from clusters.topic_spec import keys_of
-from harness.interpreter.interpreter import Interpreter
-from harness.scenario.trial_spec import Storm
-from harness.trials.plan import TrialPlan
-from harness.trials.storms import (
+from fencepost.clusters.kafka_port import Role, role_of
+from fencepost.clusters.node_port import notes
+from fencepost.clusters.port import NodeName, NodeState
+from fencepost.clusters.reference.simulated.cluster import SimulatedCluster
+from fencepost.clusters.simulation.world import World
+from fencepost.clusters.topic_spec import keys_of
+from fencepost.harness.interpreter.interpreter import Interpreter
+from fencepost.harness.scenario.trial_spec import Storm
+from fencepost.harness.trials.plan import TrialPlan
+from fencepost.harness.trials.storms import (
     LAGGARD,
     LAGGARDS,
     PLAY_STORMS,
@@ -21,19 +21,19 @@ from harness.trials.storms import (
     RESTLESS,
     Reaction,
 )
-from harness.trials.trial_cluster import Judge
-from nemesis.mix import Mix
-from nemesis.schedules.chaos import chaos
-from nemesis.schedules.schedule import unfolded
-from nemesis.schedules.scope import CONTROLLERS, ONE, STRUCK, Scope
-from nemesis.steps import dealt
-from nemesis.targets import NamedNodes
-from nemesis.verbs.await_condition import Await
-from nemesis.verbs.heal import HealPartition
-from nemesis.verbs.pause import Resume
-from nemesis.verbs.start import Start
-from nemesis.verbs.step import OnNodes, Play, Step
-from nemesis.verbs.wait import Wait
+from fencepost.harness.trials.trial_cluster import Judge
+from fencepost.nemesis.mix import Mix
+from fencepost.nemesis.schedules.chaos import chaos
+from fencepost.nemesis.schedules.schedule import unfolded
+from fencepost.nemesis.schedules.scope import CONTROLLERS, ONE, STRUCK, Scope
+from fencepost.nemesis.steps import dealt
+from fencepost.nemesis.targets import NamedNodes
+from fencepost.nemesis.verbs.await_condition import Await
+from fencepost.nemesis.verbs.heal import HealPartition
+from fencepost.nemesis.verbs.pause import Resume
+from fencepost.nemesis.verbs.start import Start
+from fencepost.nemesis.verbs.step import OnNodes, Play, Step
+from fencepost.nemesis.verbs.wait import Wait
 
 _S: Final = 1_000_000_000
 _TICK_NS: Final = 20_000_000

@@ -27,17 +27,17 @@ from typing import Final
 
 from pyspark.sql import SparkSession
 
-from checkers.catalogue import entry_of
-from checkers.check import check_run
-from checkers.runner.tasks import InProcessTasks
-from checkers.verdict import CheckResult, Validity, Verdict
-from clusters.reference.nodes.rules import ProtocolRule
-from harness.trials.examples import STORM, Example
-from harness.trials.generations import Generation, generation_of
-from harness.trials.plan import TrialPlan
-from harness.trials.series import TrialSeries, TrialTally
-from harness.trials.store import StoredTrial, store_trial
-from harness.trials.trial import TrialResult
+from fencepost.checkers.catalogue import entry_of
+from fencepost.checkers.check import check_run
+from fencepost.checkers.runner.tasks import InProcessTasks
+from fencepost.checkers.verdict import CheckResult, Validity, Verdict
+from fencepost.clusters.reference.nodes.rules import ProtocolRule
+from fencepost.harness.trials.examples import STORM, Example
+from fencepost.harness.trials.generations import Generation, generation_of
+from fencepost.harness.trials.plan import TrialPlan
+from fencepost.harness.trials.series import TrialSeries, TrialTally
+from fencepost.harness.trials.store import StoredTrial, store_trial
+from fencepost.harness.trials.trial import TrialResult
 
 _RECORDS: Final = frozenset({"operations", "records", "replicas", "replica_records"})
 """The tables that tell of records."""

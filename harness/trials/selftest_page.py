@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from harness.trials.examples import Example, example_of
-from harness.trials.generations import GENERATIONS
-from harness.trials.selftest import Detection
+from fencepost.harness.trials.examples import Example, example_of
+from fencepost.harness.trials.generations import GENERATIONS
+from fencepost.harness.trials.selftest import Detection
 
 _HEAD: Final = """\
 # What finds each rule out

@@ -13,9 +13,9 @@ from typing import Final
 
 from pyspark.sql import SparkSession
 
-from clusters.reference.nodes.rules import Rules
-from harness.trials.plan import TrialPlan
-from harness.trials.trial import TrialResult, run_trial
+from fencepost.clusters.reference.nodes.rules import Rules
+from fencepost.harness.trials.plan import TrialPlan
+from fencepost.harness.trials.trial import TrialResult, run_trial
 
 UNREPEATABLE: Final = "the same seed gave another world"
 _REPEATED_EVERY: Final = 20

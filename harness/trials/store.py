@@ -10,19 +10,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from clusters.systems import system_of
-from harness.manifest import first_manifest
-from harness.prepare.reference import rules_of, rules_without
-from harness.scenario.options import RunOptions
-from harness.trials.diary import Diary
-from harness.trials.plan import TrialPlan
-from harness.trials.recorded import record_trial, scenario_of
-from harness.trials.trial import TrialResult
-from harness.virtual.evidence import ORIGIN_UTC_NS
-from history.failure import HarnessError
-from history.manifest import RunState, read_manifest, write_manifest
-from history.run_directory import RunDirectory
-from history.seal import seal
+from fencepost.clusters.systems import system_of
+from fencepost.harness.manifest import first_manifest
+from fencepost.harness.prepare.reference import rules_of, rules_without
+from fencepost.harness.scenario.options import RunOptions
+from fencepost.harness.trials.diary import Diary
+from fencepost.harness.trials.plan import TrialPlan
+from fencepost.harness.trials.recorded import record_trial, scenario_of
+from fencepost.harness.trials.trial import TrialResult
+from fencepost.harness.virtual.evidence import ORIGIN_UTC_NS
+from fencepost.history.failure import HarnessError
+from fencepost.history.manifest import RunState, read_manifest, write_manifest
+from fencepost.history.run_directory import RunDirectory
+from fencepost.history.seal import seal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,16 +16,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from clusters.node_port import notes
-from clusters.port import ClusterSpec
-from harness.scenario.trial_spec import Storm, TrialSpec
-from nemesis.mix_spec import MixSpec
-from nemesis.schedules import late_messages, relays
-from nemesis.schedules.chaos import chaos
-from nemesis.schedules.deeds import CutOff, Heal, Mend, Side
-from nemesis.schedules.draws import Among, Between, GiveOrTakeHalf
-from nemesis.schedules.printed import printed, printed_mix
-from nemesis.schedules.schedule import (
+from fencepost.clusters.node_port import notes
+from fencepost.clusters.port import ClusterSpec
+from fencepost.harness.scenario.trial_spec import Storm, TrialSpec
+from fencepost.nemesis.mix_spec import MixSpec
+from fencepost.nemesis.schedules import late_messages, relays
+from fencepost.nemesis.schedules.chaos import chaos
+from fencepost.nemesis.schedules.deeds import CutOff, Heal, Mend, Side
+from fencepost.nemesis.schedules.draws import Among, Between, GiveOrTakeHalf
+from fencepost.nemesis.schedules.printed import printed, printed_mix
+from fencepost.nemesis.schedules.schedule import (
     Act,
     Name,
     Pick,
@@ -37,11 +37,11 @@ from nemesis.schedules.schedule import (
     then,
     wait,
 )
-from nemesis.schedules.scope import BROKERS, CONTROLLERS, ONE, STRUCK
-from nemesis.schedules.windows import window
-from nemesis.verbs.cut_power import CutPower
-from nemesis.verbs.kill import Kill
-from nemesis.verbs.pause import Pause
+from fencepost.nemesis.schedules.scope import BROKERS, CONTROLLERS, ONE, STRUCK
+from fencepost.nemesis.schedules.windows import window
+from fencepost.nemesis.verbs.cut_power import CutPower
+from fencepost.nemesis.verbs.kill import Kill
+from fencepost.nemesis.verbs.pause import Pause
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,38 +16,43 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Final
 
-from clusters.kafka_port import Role, role_of
-from clusters.reference.nodes.configuration import MS, Configuration
-from clusters.reference.nodes.rules import Rules
-from clusters.reference.oracle.finding import Finding
-from clusters.reference.simulated.cluster import CLIENTS_FROM, HARNESS_FROM
-from clusters.reference_zookeeper.system import ReferenceZooKeeperSpec
-from clusters.simulation.network import Trouble
-from clusters.simulation.world import Watcher
-from harness.interpreter.books import Unwritten
-from harness.scenario.trial_spec import Storm
-from harness.trials.diary import Diary
-from harness.trials.directing import interpreter_of
-from harness.trials.faulty_nodes import MisconfiguredNodes, send_garbled_requests
-from harness.trials.metadata_clients import Administrator, MetadataReader
-from harness.trials.plan import TrialPlan
-from harness.trials.recording import TrialRecording
-from harness.trials.schedule import LeaderKiller, SlowNodes, TrialSteps
-from harness.trials.storms import PLAY_STORMS
-from harness.trials.trial_cluster import build_cluster, build_oracle, stale_brokers, watched_kinds
-from harness.virtual.evidence import Overheard, few_collections
-from history.failure import HarnessError
-from nemesis.simulated.wire import SimulatedWire
-from nemesis.steps import flat as flat_steps
-from nemesis.targets import NamedNodes
-from nemesis.topology import Flows
-from nemesis.verbs.partition import Partition
-from nemesis.verbs.registry import EPISODES
-from nemesis.verbs.rule import Lay
-from nemesis.verbs.step import Step
-from nemesis.verbs.wipe import Wipe
-from workloads.simulated.clients import Clients
-from workloads.simulated.produce_poll import SimulatedProducePoll, counted
+from fencepost.clusters.kafka_port import Role, role_of
+from fencepost.clusters.reference.nodes.configuration import MS, Configuration
+from fencepost.clusters.reference.nodes.rules import Rules
+from fencepost.clusters.reference.oracle.finding import Finding
+from fencepost.clusters.reference.simulated.cluster import CLIENTS_FROM, HARNESS_FROM
+from fencepost.clusters.reference_zookeeper.system import ReferenceZooKeeperSpec
+from fencepost.clusters.simulation.network import Trouble
+from fencepost.clusters.simulation.world import Watcher
+from fencepost.harness.interpreter.books import Unwritten
+from fencepost.harness.scenario.trial_spec import Storm
+from fencepost.harness.trials.diary import Diary
+from fencepost.harness.trials.directing import interpreter_of
+from fencepost.harness.trials.faulty_nodes import MisconfiguredNodes, send_garbled_requests
+from fencepost.harness.trials.metadata_clients import Administrator, MetadataReader
+from fencepost.harness.trials.plan import TrialPlan
+from fencepost.harness.trials.recording import TrialRecording
+from fencepost.harness.trials.schedule import LeaderKiller, SlowNodes, TrialSteps
+from fencepost.harness.trials.storms import PLAY_STORMS
+from fencepost.harness.trials.trial_cluster import (
+    build_cluster,
+    build_oracle,
+    stale_brokers,
+    watched_kinds,
+)
+from fencepost.harness.virtual.evidence import Overheard, few_collections
+from fencepost.history.failure import HarnessError
+from fencepost.nemesis.simulated.wire import SimulatedWire
+from fencepost.nemesis.steps import flat as flat_steps
+from fencepost.nemesis.targets import NamedNodes
+from fencepost.nemesis.topology import Flows
+from fencepost.nemesis.verbs.partition import Partition
+from fencepost.nemesis.verbs.registry import EPISODES
+from fencepost.nemesis.verbs.rule import Lay
+from fencepost.nemesis.verbs.step import Step
+from fencepost.nemesis.verbs.wipe import Wipe
+from fencepost.workloads.simulated.clients import Clients
+from fencepost.workloads.simulated.produce_poll import SimulatedProducePoll, counted
 
 STUCK: Final = "stuck-isr"
 """The finding if the cluster does not recover."""

@@ -3,25 +3,25 @@
 from collections.abc import Collection
 from typing import Protocol
 
-from clusters.kafka_port import KafkaSpec, Role, role_of
-from clusters.node_port.storage import PartitionKey
-from clusters.port import NodeName
-from clusters.reference.nodes.errors import Error
-from clusters.reference.nodes.rules import Rules
-from clusters.reference.oracle.finding import Finding
-from clusters.reference.oracle.metadata_oracle import Decisions
-from clusters.reference.oracle.oracle import DELIVERED, SENT, Oracle
-from clusters.reference.oracle.record_oracle import RecordOracle
-from clusters.reference.oracle.world_view import WorldView, ZkWorldView
-from clusters.reference.oracle.zk_oracle import ZK_DELIVERED, ZK_SENT, ZkOracle
-from clusters.reference.simulated.cluster import CLIENTS_FROM, SimulatedCluster
-from clusters.reference.simulated.quorum_kit import build as build_quorum
-from clusters.reference.zk.configuration import ZkConfiguration
-from clusters.reference.zk.rules import ZkRules
-from clusters.reference_zookeeper.simulated.kit import ZkKit
-from clusters.reference_zookeeper.simulated.kit import build as build_zk
-from clusters.reference_zookeeper.system import ReferenceZooKeeperSpec
-from clusters.simulation.world import Watcher
+from fencepost.clusters.kafka_port import KafkaSpec, Role, role_of
+from fencepost.clusters.node_port.storage import PartitionKey
+from fencepost.clusters.port import NodeName
+from fencepost.clusters.reference.nodes.errors import Error
+from fencepost.clusters.reference.nodes.rules import Rules
+from fencepost.clusters.reference.oracle.finding import Finding
+from fencepost.clusters.reference.oracle.metadata_oracle import Decisions
+from fencepost.clusters.reference.oracle.oracle import DELIVERED, SENT, Oracle
+from fencepost.clusters.reference.oracle.record_oracle import RecordOracle
+from fencepost.clusters.reference.oracle.world_view import WorldView, ZkWorldView
+from fencepost.clusters.reference.oracle.zk_oracle import ZK_DELIVERED, ZK_SENT, ZkOracle
+from fencepost.clusters.reference.simulated.cluster import CLIENTS_FROM, SimulatedCluster
+from fencepost.clusters.reference.simulated.quorum_kit import build as build_quorum
+from fencepost.clusters.reference.zk.configuration import ZkConfiguration
+from fencepost.clusters.reference.zk.rules import ZkRules
+from fencepost.clusters.reference_zookeeper.simulated.kit import ZkKit
+from fencepost.clusters.reference_zookeeper.simulated.kit import build as build_zk
+from fencepost.clusters.reference_zookeeper.system import ReferenceZooKeeperSpec
+from fencepost.clusters.simulation.world import Watcher
 
 
 class Judge(Watcher, Protocol):

@@ -12,13 +12,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
-from clusters.kafka_port import Role
-from clusters.reference.shell.property_values import RULES_ON
-from clusters.reference_zookeeper.system import SYSTEM, ReferenceZooKeeperSpec
-from harness.scenario.trial_spec import Storm
-from harness.trials.plan import TrialPlan, topics_of
-from nemesis.mix_spec import MixSpec
-from workloads.produce_poll_spec import Consume, ProducePollSpec
+from fencepost.clusters.kafka_port import Role
+from fencepost.clusters.reference.shell.property_values import RULES_ON
+from fencepost.clusters.reference_zookeeper.system import SYSTEM, ReferenceZooKeeperSpec
+from fencepost.harness.scenario.trial_spec import Storm
+from fencepost.harness.trials.plan import TrialPlan, topics_of
+from fencepost.nemesis.mix_spec import MixSpec
+from fencepost.workloads.produce_poll_spec import Consume, ProducePollSpec
 
 _QUICK: Final[Mapping[str, str]] = {
     "zookeeper.session.timeout.ms": "2000",

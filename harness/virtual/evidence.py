@@ -10,13 +10,13 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from clusters.node_port.notes import APPENDED_METADATA
-from clusters.processes.node_tables import write_settings
-from clusters.reference.simulated.append_times import AppendTimes
-from clusters.reference.simulated.cluster import SimulatedCluster
-from clusters.simulation.world import Watcher
-from history.failure import HarnessError
-from history.run_directory import RunDirectory
+from fencepost.clusters.node_port.notes import APPENDED_METADATA
+from fencepost.clusters.processes.node_tables import write_settings
+from fencepost.clusters.reference.simulated.append_times import AppendTimes
+from fencepost.clusters.reference.simulated.cluster import SimulatedCluster
+from fencepost.clusters.simulation.world import Watcher
+from fencepost.history.failure import HarnessError
+from fencepost.history.run_directory import RunDirectory
 
 ORIGIN_UTC_NS: Final = int(datetime(2026, 1, 1, tzinfo=UTC).timestamp()) * 1_000_000_000
 """The wall clock at the start of every world."""

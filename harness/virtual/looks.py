@@ -4,11 +4,11 @@ from collections.abc import Callable, Collection, Mapping
 from operator import is_not
 from typing import Final
 
-from clusters.observation import Observation, RuleCounts
-from clusters.port import NodeName, NodeState
-from clusters.reference.simulated.cluster import SimulatedCluster
-from harness.interpreter.observer import granted_count, whole_nodes
-from nemesis.targets import Scene
+from fencepost.clusters.observation import Observation, RuleCounts
+from fencepost.clusters.port import NodeName, NodeState
+from fencepost.clusters.reference.simulated.cluster import SimulatedCluster
+from fencepost.harness.interpreter.observer import granted_count, whole_nodes
+from fencepost.nemesis.targets import Scene
 
 _S: Final = 1_000_000_000
 _STEP_NS: Final = 10_000_000

@@ -32,7 +32,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
-from history.open.refusal import BadLineError, MalformedHistoryError, shown
+from fencepost.history.open.refusal import BadLineError, MalformedHistoryError, shown
 
 Form = Any
 """One of the right-hand column above."""

@@ -14,8 +14,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from history.open.edn import EdnSet, Keyword, Symbol, Tagged, edn_text
-from history.open.refusal import BadLineError, shown
+from fencepost.history.open.edn import EdnSet, Keyword, Symbol, Tagged, edn_text
+from fencepost.history.open.refusal import BadLineError, shown
 
 TYPES: Final = ("invoke", "ok", "fail", "info")
 

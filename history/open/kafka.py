@@ -20,11 +20,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from history.open.event import EventLine, integer, refuse_unknown, word
-from history.open.pairing import Paired, paired
-from history.open.refusal import BadLineError, at_line, shown
-from history.open.scalars import Numbering, key_text
-from history.operation import F, Outcome
+from fencepost.history.open.event import EventLine, integer, refuse_unknown, word
+from fencepost.history.open.pairing import Paired, paired
+from fencepost.history.open.refusal import BadLineError, at_line, shown
+from fencepost.history.open.scalars import Numbering, key_text
+from fencepost.history.operation import F, Outcome
 
 _INT32_MAX: Final = (1 << 31) - 1
 _INT64_MAX: Final = (1 << 63) - 1

@@ -14,10 +14,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from history.open.edn import Keyword, edn_text
-from history.open.lines import json_text
-from history.open.scalars import Originals, key_of
-from history.operation import F, Outcome
+from fencepost.history.open.edn import Keyword, edn_text
+from fencepost.history.open.lines import json_text
+from fencepost.history.open.scalars import Originals, key_of
+from fencepost.history.operation import F, Outcome
 
 _Row = dict[str, Any]
 _Operations = Iterable[tuple[_Row, list[_Row]]]

@@ -5,8 +5,8 @@ import re
 from collections.abc import Iterator
 from typing import Any, BinaryIO, Final
 
-from history.open.edn import EdnSet, Keyword
-from history.open.refusal import BadLineError, MalformedHistoryError, at_line, shown
+from fencepost.history.open.edn import EdnSet, Keyword
+from fencepost.history.open.refusal import BadLineError, MalformedHistoryError, at_line, shown
 
 _LINE_BYTES_MAX: Final = 1 << 28
 _SURROGATE: Final = re.compile(r"\\u[dD][89a-fA-F]")

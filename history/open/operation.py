@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from history.operation import Outcome
+from fencepost.history.operation import Outcome
 
 
 class Cells(NamedTuple):

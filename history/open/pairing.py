@@ -8,9 +8,9 @@ that timed out does not stop its producer.)
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from history.open.event import EventLine
-from history.open.refusal import BadLineError, at_line
-from history.operation import Outcome
+from fencepost.history.open.event import EventLine
+from fencepost.history.open.refusal import BadLineError, at_line
+from fencepost.history.operation import Outcome
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,12 +16,12 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from history.models import MODEL_TABLES, Model
-from history.open.refusal import MalformedHistoryError, shown
-from history.open.scalars import ORIGINALS
-from history.open.shapes import SHAPES
-from history.operation import Outcome
-from history.schema import TABLES
+from fencepost.history.models import MODEL_TABLES, Model
+from fencepost.history.open.refusal import MalformedHistoryError, shown
+from fencepost.history.open.scalars import ORIGINALS
+from fencepost.history.open.shapes import SHAPES
+from fencepost.history.operation import Outcome
+from fencepost.history.schema import TABLES
 
 _ORIGINALS_KEY: Final = b"fencepost.originals"
 _BATCH_ROWS: Final = 1 << 17

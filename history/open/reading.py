@@ -4,15 +4,22 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Any, Final, NamedTuple
 
-from history.models import Model
-from history.open.edn import Keyword, Tagged
-from history.open.event import INT64_MAX, EventLine, EventReader, integer, refuse_unknown, word
-from history.open.operation import Cells, OpenOperation
-from history.open.pairing import Paired, paired
-from history.open.refusal import BadLineError, at_line, shown
-from history.open.scalars import key_text
-from history.open.shapes import answered_cells, asked_cells, check_cells, steps_of
-from history.operation import Outcome
+from fencepost.history.models import Model
+from fencepost.history.open.edn import Keyword, Tagged
+from fencepost.history.open.event import (
+    INT64_MAX,
+    EventLine,
+    EventReader,
+    integer,
+    refuse_unknown,
+    word,
+)
+from fencepost.history.open.operation import Cells, OpenOperation
+from fencepost.history.open.pairing import Paired, paired
+from fencepost.history.open.refusal import BadLineError, at_line, shown
+from fencepost.history.open.scalars import key_text
+from fencepost.history.open.shapes import answered_cells, asked_cells, check_cells, steps_of
+from fencepost.history.operation import Outcome
 
 SOLE_KEY: Final = "object"
 """The key of a history that is of one object and names none."""

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from history.failure import UsageError
+from fencepost.history.failure import UsageError
 
 _SHOWN_MAX = 120
 

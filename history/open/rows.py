@@ -6,14 +6,14 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from history.models import MODEL_TABLES, Model
-from history.open.kafka import ClientOperation
-from history.open.operation import Cells, OpenOperation
-from history.open.reading import Numbered
-from history.open.refusal import BadLineError, at_line
-from history.open.scalars import Numbering
-from history.operation import Outcome
-from history.schema import OPERATIONS, RECORDS, TABLES
+from fencepost.history.models import MODEL_TABLES, Model
+from fencepost.history.open.kafka import ClientOperation
+from fencepost.history.open.operation import Cells, OpenOperation
+from fencepost.history.open.reading import Numbered
+from fencepost.history.open.refusal import BadLineError, at_line
+from fencepost.history.open.scalars import Numbering
+from fencepost.history.operation import Outcome
+from fencepost.history.schema import OPERATIONS, RECORDS, TABLES
 
 _BATCH_OPERATIONS: Final = 1 << 15
 _BATCH_ROWS: Final = 1 << 14

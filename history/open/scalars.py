@@ -16,8 +16,8 @@ from typing import Final
 
 import pyarrow as pa
 
-from history.open.edn import Keyword, edn_forms, edn_text
-from history.open.refusal import BadLineError, shown
+from fencepost.history.open.edn import Keyword, edn_forms, edn_text
+from fencepost.history.open.refusal import BadLineError, shown
 
 Scalar = int | float | str | bool | Keyword
 """A key or a value, as a file has it."""

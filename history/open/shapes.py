@@ -26,11 +26,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from history.models import Model
-from history.open.edn import EdnSet, Keyword, edn_text
-from history.open.operation import Cells
-from history.open.refusal import BadLineError, shown
-from history.open.scalars import key_text
+from fencepost.history.models import Model
+from fencepost.history.open.edn import EdnSet, Keyword, edn_text
+from fencepost.history.open.operation import Cells
+from fencepost.history.open.refusal import BadLineError, shown
+from fencepost.history.open.scalars import key_text
 
 Layout = Any
 """A name of a column, or a tuple of layouts."""

@@ -12,14 +12,14 @@ from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 
-from history.models import Model
-from history.open.edn import Keyword, edn_text
-from history.open.lines import json_text
-from history.open.operation import Cells, OpenOperation
-from history.open.reading import SOLE_KEY
-from history.open.scalars import Originals, key_of
-from history.open.shapes import answer_value, asked_value, steps_value
-from history.operation import Outcome
+from fencepost.history.models import Model
+from fencepost.history.open.edn import Keyword, edn_text
+from fencepost.history.open.lines import json_text
+from fencepost.history.open.operation import Cells, OpenOperation
+from fencepost.history.open.reading import SOLE_KEY
+from fencepost.history.open.scalars import Originals, key_of
+from fencepost.history.open.shapes import answer_value, asked_value, steps_value
+from fencepost.history.operation import Outcome
 
 _BATCH_ROWS: Final = 1 << 14
 _COLUMNS: Final = ("expected", "version", "value", "values")

@@ -12,8 +12,8 @@ unfolds without end, over the nodes of a scene, with a wait after each step.
 
 from typing import Final
 
-from nemesis.schedules.deeds import CutOff, HasCuts, Heal, Mend, Side
-from nemesis.schedules.draws import (
+from fencepost.nemesis.schedules.deeds import CutOff, HasCuts, Heal, Mend, Side
+from fencepost.nemesis.schedules.draws import (
     Among,
     AnyOf,
     Between,
@@ -26,8 +26,8 @@ from nemesis.schedules.draws import (
     Exponential,
     Not,
 )
-from nemesis.schedules.partitions import partition
-from nemesis.schedules.schedule import (
+from fencepost.nemesis.schedules.partitions import partition
+from fencepost.nemesis.schedules.schedule import (
     Act,
     Called,
     Lasting,
@@ -44,12 +44,12 @@ from nemesis.schedules.schedule import (
     one_of,
     then,
 )
-from nemesis.schedules.scope import BROKERS, CONTROLLERS, DOWN, NODES, ONE
-from nemesis.verbs.cut_power import CutPower
-from nemesis.verbs.kill import Kill
-from nemesis.verbs.pause import Pause
-from nemesis.verbs.stop import ShutDown
-from nemesis.verbs.wipe import Wipe
+from fencepost.nemesis.schedules.scope import BROKERS, CONTROLLERS, DOWN, NODES, ONE
+from fencepost.nemesis.verbs.cut_power import CutPower
+from fencepost.nemesis.verbs.kill import Kill
+from fencepost.nemesis.verbs.pause import Pause
+from fencepost.nemesis.verbs.stop import ShutDown
+from fencepost.nemesis.verbs.wipe import Wipe
 
 _PARTITIONS_MAX: Final = 2
 _SPAN: Final = "span"

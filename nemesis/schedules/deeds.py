@@ -5,25 +5,35 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import ClassVar, Final
 
-from clusters.kafka_conditions import Fenced, IsrMember, Registered
-from clusters.kafka_targets import ACTIVE_CONTROLLER
-from clusters.observation import Condition, Held, Seen
-from clusters.port import NodeName
-from nemesis.schedules.draws import Amount, Drawn, Test
-from nemesis.schedules.schedule import Schedule
-from nemesis.schedules.scope import FOLLOWER, Scope
-from nemesis.targets import ByRole, NamedNodes
-from nemesis.topology import Cut, Flows, Groups, Isolate, OneWay, Party, Shape, Shaped, flows_of
-from nemesis.verbs.await_condition import Await
-from nemesis.verbs.heal import HealPartition
-from nemesis.verbs.lift import Lift
-from nemesis.verbs.move_leader import MoveLeader
-from nemesis.verbs.partition import Means, Partition
-from nemesis.verbs.pause import Pause, Resume
-from nemesis.verbs.rule import Lay
-from nemesis.verbs.start import Start
-from nemesis.verbs.step import OnNodes, Parties, Step
-from nemesis.wire.rules import Action, Clause, Delay, Direction, Hold, Match, Operator
+from fencepost.clusters.kafka_conditions import Fenced, IsrMember, Registered
+from fencepost.clusters.kafka_targets import ACTIVE_CONTROLLER
+from fencepost.clusters.observation import Condition, Held, Seen
+from fencepost.clusters.port import NodeName
+from fencepost.nemesis.schedules.draws import Amount, Drawn, Test
+from fencepost.nemesis.schedules.schedule import Schedule
+from fencepost.nemesis.schedules.scope import FOLLOWER, Scope
+from fencepost.nemesis.targets import ByRole, NamedNodes
+from fencepost.nemesis.topology import (
+    Cut,
+    Flows,
+    Groups,
+    Isolate,
+    OneWay,
+    Party,
+    Shape,
+    Shaped,
+    flows_of,
+)
+from fencepost.nemesis.verbs.await_condition import Await
+from fencepost.nemesis.verbs.heal import HealPartition
+from fencepost.nemesis.verbs.lift import Lift
+from fencepost.nemesis.verbs.move_leader import MoveLeader
+from fencepost.nemesis.verbs.partition import Means, Partition
+from fencepost.nemesis.verbs.pause import Pause, Resume
+from fencepost.nemesis.verbs.rule import Lay
+from fencepost.nemesis.verbs.start import Start
+from fencepost.nemesis.verbs.step import OnNodes, Parties, Step
+from fencepost.nemesis.wire.rules import Action, Clause, Delay, Direction, Hold, Match, Operator
 
 _HOLD: Final = Hold()
 _WITHIN_S: Final = 6.0

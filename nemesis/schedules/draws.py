@@ -8,8 +8,8 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from clusters.port import NodeName
-from nemesis.schedules.scope import DOWN, Scope
+from fencepost.clusters.port import NodeName
+from fencepost.nemesis.schedules.scope import DOWN, Scope
 
 
 class Amount(ABC):

@@ -21,7 +21,7 @@ Like a window, each is a play that can be stored, replayed and run on any cluste
 
 from typing import Final
 
-from nemesis.schedules.deeds import (
+from fencepost.nemesis.schedules.deeds import (
     Catch,
     CutOff,
     Event,
@@ -33,9 +33,19 @@ from nemesis.schedules.deeds import (
     Side,
     Until,
 )
-from nemesis.schedules.draws import Among, Exists, same
-from nemesis.schedules.schedule import Act, Each, Pick, Schedule, When, maybe, one_of, then, wait
-from nemesis.schedules.scope import (
+from fencepost.nemesis.schedules.draws import Among, Exists, same
+from fencepost.nemesis.schedules.schedule import (
+    Act,
+    Each,
+    Pick,
+    Schedule,
+    When,
+    maybe,
+    one_of,
+    then,
+    wait,
+)
+from fencepost.nemesis.schedules.scope import (
     CONTROLLER,
     ENSEMBLE,
     FOLLOWER,
@@ -43,11 +53,11 @@ from nemesis.schedules.scope import (
     LEADER,
     ONE,
 )
-from nemesis.verbs.kill import Kill
-from nemesis.verbs.pause import Pause
-from nemesis.verbs.stop import ShutDown
-from nemesis.verbs.wipe import Wipe
-from nemesis.wire.rules import Operator
+from fencepost.nemesis.verbs.kill import Kill
+from fencepost.nemesis.verbs.pause import Pause
+from fencepost.nemesis.verbs.stop import ShutDown
+from fencepost.nemesis.verbs.wipe import Wipe
+from fencepost.nemesis.wire.rules import Operator
 
 REPLICAS_MIN: Final = 3
 LATE: Final = "late"

@@ -7,15 +7,15 @@ shape that needs more nodes than the cluster has is left out.
 import random
 from typing import Final
 
-from clusters.port import NodeName
-from clusters.systems import ROLES
-from nemesis.schedules.deeds import CutOff, Side
-from nemesis.schedules.draws import Among, Exists
-from nemesis.schedules.schedule import Called, OneOf, Option, Pick, PickEach, then
-from nemesis.schedules.scope import DECIDING, ONE, SERVING, Scope
-from nemesis.targets import Scene
-from nemesis.topology import Flows, Shape, cut_off
-from nemesis.verbs.partition import Means, Partition
+from fencepost.clusters.port import NodeName
+from fencepost.clusters.systems import ROLES
+from fencepost.nemesis.schedules.deeds import CutOff, Side
+from fencepost.nemesis.schedules.draws import Among, Exists
+from fencepost.nemesis.schedules.schedule import Called, OneOf, Option, Pick, PickEach, then
+from fencepost.nemesis.schedules.scope import DECIDING, ONE, SERVING, Scope
+from fencepost.nemesis.targets import Scene
+from fencepost.nemesis.topology import Flows, Shape, cut_off
+from fencepost.nemesis.verbs.partition import Means, Partition
 
 _OTHER: Final = "another node"
 _RING_MIN: Final = 5

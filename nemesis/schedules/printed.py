@@ -7,13 +7,13 @@ from string import Formatter
 from textwrap import wrap
 from typing import Any, Final
 
-from clusters.port import OWN_ROLES, NodeName, NodeRoles
-from nemesis.mix_spec import MixSpec
-from nemesis.schedules.deeds import (
+from fencepost.clusters.port import OWN_ROLES, NodeName, NodeRoles
+from fencepost.nemesis.mix_spec import MixSpec
+from fencepost.nemesis.schedules.deeds import (
     Catch,
     ReleaseAll,
 )
-from nemesis.schedules.draws import (
+from fencepost.nemesis.schedules.draws import (
     Among,
     Amount,
     AnyOf,
@@ -26,7 +26,7 @@ from nemesis.schedules.draws import (
     Exists,
     Not,
 )
-from nemesis.schedules.schedule import (
+from fencepost.nemesis.schedules.schedule import (
     DURATION,
     NOTHING,
     Called,
@@ -43,9 +43,9 @@ from nemesis.schedules.schedule import (
     rewritten,
     walk,
 )
-from nemesis.verbs.registry import EPISODES, VERBS, verb_of
-from nemesis.window_kinds import asked_messages
-from nemesis.wire.rules import Action
+from fencepost.nemesis.verbs.registry import EPISODES, VERBS, verb_of
+from fencepost.nemesis.window_kinds import asked_messages
+from fencepost.nemesis.wire.rules import Action
 
 _INDENT: Final = "  "
 _COLUMNS: Final = 96

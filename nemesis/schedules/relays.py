@@ -13,9 +13,17 @@ needs three replicas: with two there is no other follower to be overtaken.
 
 from typing import Final
 
-from nemesis.schedules.deeds import Catch, Event, Lead, Mend, ReleaseAll, ReleaseOne, Until
-from nemesis.schedules.draws import Among, AnyOf, Exists
-from nemesis.schedules.schedule import (
+from fencepost.nemesis.schedules.deeds import (
+    Catch,
+    Event,
+    Lead,
+    Mend,
+    ReleaseAll,
+    ReleaseOne,
+    Until,
+)
+from fencepost.nemesis.schedules.draws import Among, AnyOf, Exists
+from fencepost.nemesis.schedules.schedule import (
     NOTHING,
     Act,
     Each,
@@ -29,8 +37,8 @@ from nemesis.schedules.schedule import (
     then,
     wait,
 )
-from nemesis.schedules.scope import DOWN, FOLLOWERS, LEADER, ONE, REPLICAS
-from nemesis.verbs.pause import Pause
+from fencepost.nemesis.schedules.scope import DOWN, FOLLOWERS, LEADER, ONE, REPLICAS
+from fencepost.nemesis.verbs.pause import Pause
 
 REPLICAS_MIN: Final = 3
 _OUT: Final = "replica that is out of the ISR"

@@ -29,11 +29,20 @@ from dataclasses import dataclass, fields, replace
 from itertools import count as endless
 from typing import Any, ClassVar, Final, TypeVar
 
-from nemesis.schedules.draws import Among, Amount, AnyOf, Between, Chance, Drawn, Exactly, Test
-from nemesis.schedules.scope import ONE, Scope
-from nemesis.targets import NamedNodes
-from nemesis.verbs.step import OnNodes, Step
-from nemesis.verbs.wait import Wait
+from fencepost.nemesis.schedules.draws import (
+    Among,
+    Amount,
+    AnyOf,
+    Between,
+    Chance,
+    Drawn,
+    Exactly,
+    Test,
+)
+from fencepost.nemesis.schedules.scope import ONE, Scope
+from fencepost.nemesis.targets import NamedNodes
+from fencepost.nemesis.verbs.step import OnNodes, Step
+from fencepost.nemesis.verbs.wait import Wait
 
 S = TypeVar("S")
 

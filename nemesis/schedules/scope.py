@@ -10,10 +10,10 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Self
 
-from clusters.port import OWN_ROLES, NodeName, NodeRoles, role_name
-from clusters.systems import ROLES
-from nemesis.targets import Scene
-from nemesis.verbs.step import OnNodes
+from fencepost.clusters.port import OWN_ROLES, NodeName, NodeRoles, role_name
+from fencepost.clusters.systems import ROLES
+from fencepost.nemesis.targets import Scene
+from fencepost.nemesis.verbs.step import OnNodes
 
 NODES: Final = "nodes"
 BROKERS: Final = "brokers"

@@ -17,7 +17,7 @@ What was struck comes back before the play ends; what an election took down, wit
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from nemesis.schedules.deeds import (
+from fencepost.nemesis.schedules.deeds import (
     ActOnController,
     Catch,
     CutOff,
@@ -30,7 +30,7 @@ from nemesis.schedules.deeds import (
     Side,
     Until,
 )
-from nemesis.schedules.draws import (
+from fencepost.nemesis.schedules.draws import (
     Among,
     Chance,
     Drawn,
@@ -41,7 +41,7 @@ from nemesis.schedules.draws import (
     is_down,
     same,
 )
-from nemesis.schedules.schedule import (
+from fencepost.nemesis.schedules.schedule import (
     NOTHING,
     Act,
     Called,
@@ -56,7 +56,7 @@ from nemesis.schedules.schedule import (
     then,
     wait,
 )
-from nemesis.schedules.scope import (
+from fencepost.nemesis.schedules.scope import (
     BROKERS,
     CONTROLLER,
     DOWN,
@@ -67,13 +67,13 @@ from nemesis.schedules.scope import (
     STRUCK,
     THIRD,
 )
-from nemesis.verbs.cut_power import CutPower
-from nemesis.verbs.kill import Kill
-from nemesis.verbs.pause import Pause
-from nemesis.verbs.step import OnNodes
-from nemesis.verbs.stop import ShutDown
-from nemesis.verbs.wipe import Wipe
-from nemesis.wire.rules import Action, Duplicate, Hold, Operator, Reorder, Watch
+from fencepost.nemesis.verbs.cut_power import CutPower
+from fencepost.nemesis.verbs.kill import Kill
+from fencepost.nemesis.verbs.pause import Pause
+from fencepost.nemesis.verbs.step import OnNodes
+from fencepost.nemesis.verbs.stop import ShutDown
+from fencepost.nemesis.verbs.wipe import Wipe
+from fencepost.nemesis.wire.rules import Action, Duplicate, Hold, Operator, Reorder, Watch
 
 WINDOW: Final = "window"
 """The name of the rule that a window is about."""

@@ -14,20 +14,20 @@ What is held in a connection that was given up stays there, as bytes on their wa
 from collections.abc import Iterator
 from typing import Any, Final
 
-from clusters.reference.codec.api import Traffic
-from clusters.reference.nodes.messages.data import InitProducerIdRequest, ProduceRequest
-from clusters.simulation.host import Channel
-from clusters.simulation.network import open_key
-from nemesis.simulated.data_frames import DataFrames
-from nemesis.simulated.frames import API_NAMES, TRAFFIC, MessageFrame, header_of
-from nemesis.wire.effects import Side
-from nemesis.wire.exchanges import Exchanges
-from nemesis.wire.frames import Header
-from nemesis.wire.pipe import HeldFrame, Pipe
-from nemesis.wire.rulebook import Judgement
-from nemesis.wire.rules import Direction
-from nemesis.wire.rules import Link as WireLink
-from nemesis.wire.sessions import Common, Session
+from fencepost.clusters.reference.codec.api import Traffic
+from fencepost.clusters.reference.nodes.messages.data import InitProducerIdRequest, ProduceRequest
+from fencepost.clusters.simulation.host import Channel
+from fencepost.clusters.simulation.network import open_key
+from fencepost.nemesis.simulated.data_frames import DataFrames
+from fencepost.nemesis.simulated.frames import API_NAMES, TRAFFIC, MessageFrame, header_of
+from fencepost.nemesis.wire.effects import Side
+from fencepost.nemesis.wire.exchanges import Exchanges
+from fencepost.nemesis.wire.frames import Header
+from fencepost.nemesis.wire.pipe import HeldFrame, Pipe
+from fencepost.nemesis.wire.rulebook import Judgement
+from fencepost.nemesis.wire.rules import Direction
+from fencepost.nemesis.wire.rules import Link as WireLink
+from fencepost.nemesis.wire.sessions import Common, Session
 
 _OF_CLIENT: Final = "client"
 """The traffic of clients: one connection for all that they ask a broker."""

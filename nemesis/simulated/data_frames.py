@@ -4,15 +4,15 @@ from collections.abc import Set as AbstractSet
 from operator import itemgetter
 from typing import Any, Final, Protocol
 
-from clusters.reference.nodes.messages.data import (
+from fencepost.clusters.reference.nodes.messages.data import (
     FetchRequest,
     FetchResponse,
     ProduceRequest,
     ProduceResponse,
 )
-from nemesis.wire.apis import FETCH
-from nemesis.wire.fetches import Fetches
-from nemesis.wire.served import PRODUCE, Served
+from fencepost.nemesis.wire.apis import FETCH
+from fencepost.nemesis.wire.fetches import Fetches
+from fencepost.nemesis.wire.served import PRODUCE, Served
 
 _KEY: Final = itemgetter(0)
 """The key of a partition of a Fetch."""

@@ -10,33 +10,40 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Final
 
-from clusters.node_port.storage import Batch
-from clusters.protocol.columns import METADATA_TOPIC, METADATA_TOPIC_ID, Parts
-from clusters.protocol.entities import Unreadable, built, request_type, response_type
-from clusters.protocol.record_batches import BatchHeader, encoded_batch_header
-from clusters.reference.codec.api import Api, Asked, RequestTopics
-from clusters.reference.codec.broker_apis import (
+from fencepost.clusters.node_port.storage import Batch
+from fencepost.clusters.protocol.columns import METADATA_TOPIC, METADATA_TOPIC_ID, Parts
+from fencepost.clusters.protocol.entities import Unreadable, built, request_type, response_type
+from fencepost.clusters.protocol.record_batches import BatchHeader, encoded_batch_header
+from fencepost.clusters.reference.codec.api import Api, Asked, RequestTopics
+from fencepost.clusters.reference.codec.broker_apis import (
     DIALECT,
     address_of,
     request_fields,
     response_fields,
 )
-from clusters.reference.codec.codec import Codec, kraft_apis
-from clusters.reference.codec.identifiers import id_of_text, text_of
-from clusters.reference.codec.zk_apis import ZK_APIS
-from clusters.reference.nodes.messages.data import FetchRequest, FetchResponse, ProduceRequest
-from clusters.reference.nodes.messages.quorum import MetadataFetchRequest, MetadataFetchResponse
-from clusters.reference.traffic import traffic_by_kind
-from clusters.simulation.host import Channel
-from nemesis.simulated.parties import asked_as
-from nemesis.wire.apis import API_KEYS, FETCH
-from nemesis.wire.decoding import reference
-from nemesis.wire.decoding.entities import TAPED, Decoded, extracted
-from nemesis.wire.error_codes import name_by_code
-from nemesis.wire.frame import Frame, TopicNames
-from nemesis.wire.frames import Header
-from nemesis.wire.rules import Direction
-from nemesis.wire.rules import Link as WireLink
+from fencepost.clusters.reference.codec.codec import Codec, kraft_apis
+from fencepost.clusters.reference.codec.identifiers import id_of_text, text_of
+from fencepost.clusters.reference.codec.zk_apis import ZK_APIS
+from fencepost.clusters.reference.nodes.messages.data import (
+    FetchRequest,
+    FetchResponse,
+    ProduceRequest,
+)
+from fencepost.clusters.reference.nodes.messages.quorum import (
+    MetadataFetchRequest,
+    MetadataFetchResponse,
+)
+from fencepost.clusters.reference.traffic import traffic_by_kind
+from fencepost.clusters.simulation.host import Channel
+from fencepost.nemesis.simulated.parties import asked_as
+from fencepost.nemesis.wire.apis import API_KEYS, FETCH
+from fencepost.nemesis.wire.decoding import reference
+from fencepost.nemesis.wire.decoding.entities import TAPED, Decoded, extracted
+from fencepost.nemesis.wire.error_codes import name_by_code
+from fencepost.nemesis.wire.frame import Frame, TopicNames
+from fencepost.nemesis.wire.frames import Header
+from fencepost.nemesis.wire.rules import Direction
+from fencepost.nemesis.wire.rules import Link as WireLink
 
 _LENGTH_BYTES: Final = 4
 _ALL: Final = (*ZK_APIS, *kraft_apis(voters=()))

@@ -5,14 +5,14 @@ from dataclasses import replace
 from functools import cache
 from typing import Final
 
-from clusters.kafka_port import Role
-from clusters.port import CLIENTS, NodeName
-from clusters.reference.nodes.messages.data import FetchRequest
-from clusters.reference.nodes.messages.quorum import MetadataFetchRequest
-from clusters.simulation.host import Channel, ProcessState, SimulatedHost
-from clusters.simulation.world import World
-from nemesis.wire.rules import Flow
-from nemesis.wire.rules import Link as WireLink
+from fencepost.clusters.kafka_port import Role
+from fencepost.clusters.port import CLIENTS, NodeName
+from fencepost.clusters.reference.nodes.messages.data import FetchRequest
+from fencepost.clusters.reference.nodes.messages.quorum import MetadataFetchRequest
+from fencepost.clusters.simulation.host import Channel, ProcessState, SimulatedHost
+from fencepost.clusters.simulation.world import World
+from fencepost.nemesis.wire.rules import Flow
+from fencepost.nemesis.wire.rules import Link as WireLink
 
 _ROLES: Final = {
     MetadataFetchRequest.kind: Role.CONTROLLER,

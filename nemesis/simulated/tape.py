@@ -10,7 +10,7 @@ from json import JSONEncoder
 from pathlib import Path
 from typing import Final
 
-from history.journal import journal_path
+from fencepost.history.journal import journal_path
 
 _LINES: Final = 4096
 _encoded: Final = JSONEncoder(check_circular=False).encode

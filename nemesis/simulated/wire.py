@@ -11,16 +11,16 @@ from collections import deque
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Final, assert_never
 
-from clusters.kafka_port import Role, role_of
-from clusters.observation import RuleCounts
-from clusters.port import CLIENTS, NodeName
-from clusters.simulation.host import Channel, ProcessState
-from clusters.simulation.kinds import NOTHING, table_of
-from clusters.simulation.world import World
-from history.failure import HarnessError, UsageError
-from nemesis.simulated.connections import Messages, SimulatedConnections
-from nemesis.simulated.data_frames import ClientsData, DataFrames, FollowersData
-from nemesis.simulated.frames import (
+from fencepost.clusters.kafka_port import Role, role_of
+from fencepost.clusters.observation import RuleCounts
+from fencepost.clusters.port import CLIENTS, NodeName
+from fencepost.clusters.simulation.host import Channel, ProcessState
+from fencepost.clusters.simulation.kinds import NOTHING, table_of
+from fencepost.clusters.simulation.world import World
+from fencepost.history.failure import HarnessError, UsageError
+from fencepost.nemesis.simulated.connections import Messages, SimulatedConnections
+from fencepost.nemesis.simulated.data_frames import ClientsData, DataFrames, FollowersData
+from fencepost.nemesis.simulated.frames import (
     API_NAMES,
     TAPED_KINDS,
     MessageFrame,
@@ -28,10 +28,10 @@ from nemesis.simulated.frames import (
     frame_of,
     kinds_of,
 )
-from nemesis.simulated.parties import SimulatedParties
-from nemesis.wire.actions import let_go
-from nemesis.wire.carried import why_not_simulated
-from nemesis.wire.effects import (
+from fencepost.nemesis.simulated.parties import SimulatedParties
+from fencepost.nemesis.wire.actions import let_go
+from fencepost.nemesis.wire.carried import why_not_simulated
+from fencepost.nemesis.wire.effects import (
     Broken,
     Effect,
     Finish,
@@ -42,15 +42,15 @@ from nemesis.wire.effects import (
     Side,
     Wake,
 )
-from nemesis.wire.frame import TopicNames
-from nemesis.wire.matching import refuse_impossible
-from nemesis.wire.pipe import HeldFrame
-from nemesis.wire.rulebook import Judgement, LaidRule, Rulebook
-from nemesis.wire.rules import Direction, Flow, Match, Rule
-from nemesis.wire.rules import Link as WireLink
-from nemesis.wire.sessions import Common, Session
-from nemesis.wire.status import Delivery, WireStatus
-from nemesis.wire.tape import FrameFate, Journal, Tape, Tapes, Untaped
+from fencepost.nemesis.wire.frame import TopicNames
+from fencepost.nemesis.wire.matching import refuse_impossible
+from fencepost.nemesis.wire.pipe import HeldFrame
+from fencepost.nemesis.wire.rulebook import Judgement, LaidRule, Rulebook
+from fencepost.nemesis.wire.rules import Direction, Flow, Match, Rule
+from fencepost.nemesis.wire.rules import Link as WireLink
+from fencepost.nemesis.wire.sessions import Common, Session
+from fencepost.nemesis.wire.status import Delivery, WireStatus
+from fencepost.nemesis.wire.tape import FrameFate, Journal, Tape, Tapes, Untaped
 
 _TAPED: Final = table_of(TAPED_KINDS)
 _KNOWN: Final = table_of(one for kind in API_NAMES for one in (kind, kind + 1))

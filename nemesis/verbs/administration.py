@@ -3,14 +3,14 @@
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from clusters.port import Cluster, NodeName
-from clusters.stage import Stage
-from history.failure import SpecError
-from nemesis.verbs.predicted_state import PredictedState
-from nemesis.verbs.step import AWAIT_BOUND_S, Bounded
-from nemesis.verbs.step_source import StepSource
-from nemesis.verbs.verb import Director, Verb
-from nemesis.words import duration_text
+from fencepost.clusters.port import Cluster, NodeName
+from fencepost.clusters.stage import Stage
+from fencepost.history.failure import SpecError
+from fencepost.nemesis.verbs.predicted_state import PredictedState
+from fencepost.nemesis.verbs.step import AWAIT_BOUND_S, Bounded
+from fencepost.nemesis.verbs.step_source import StepSource
+from fencepost.nemesis.verbs.verb import Director, Verb
+from fencepost.nemesis.words import duration_text
 
 B = TypeVar("B", bound=Bounded)
 

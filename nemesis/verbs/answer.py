@@ -3,14 +3,14 @@
 - answer: {as: no, api: AlterPartition, with: NOT_CONTROLLER}
 """
 
-from history.failure import SpecError
-from nemesis.verbs.rule import Operand, rule_verb
-from nemesis.wire.rules import Answer
-from nemesis.words import did_you_mean
+from fencepost.history.failure import SpecError
+from fencepost.nemesis.verbs.rule import Operand, rule_verb
+from fencepost.nemesis.wire.rules import Answer
+from fencepost.nemesis.words import did_you_mean
 
 
 def _action(data: Operand) -> Answer:
-    from nemesis.wire.error_codes import error_names  # noqa: PLC0415  # it takes a while
+    from fencepost.nemesis.wire.error_codes import error_names  # noqa: PLC0415  # it takes a while
 
     names = error_names()
     name = str(data.get("with"))

@@ -9,10 +9,10 @@ system's.
 
 from dataclasses import dataclass
 
-from clusters.abilities import KeepsFiles
-from clusters.kafka_conditions import LogEnd, Registered
-from clusters.kafka_port import LogEnds
-from clusters.observation import (
+from fencepost.clusters.abilities import KeepsFiles
+from fencepost.clusters.kafka_conditions import LogEnd, Registered
+from fencepost.clusters.kafka_port import LogEnds
+from fencepost.clusters.observation import (
     CONDITIONS,
     Acknowledged,
     AllRecovered,
@@ -20,14 +20,14 @@ from clusters.observation import (
     Condition,
     Down,
 )
-from clusters.stage import Stage
-from clusters.systems import SYSTEMS
-from history.failure import SpecError
-from nemesis.verbs.predicted_state import Now, PredictedState
-from nemesis.verbs.step import AWAIT_BOUND_S, Bounded
-from nemesis.verbs.step_source import StepSource
-from nemesis.verbs.verb import Capabilities, Director, Verb
-from nemesis.words import did_you_mean, duration_text
+from fencepost.clusters.stage import Stage
+from fencepost.clusters.systems import SYSTEMS
+from fencepost.history.failure import SpecError
+from fencepost.nemesis.verbs.predicted_state import Now, PredictedState
+from fencepost.nemesis.verbs.step import AWAIT_BOUND_S, Bounded
+from fencepost.nemesis.verbs.step_source import StepSource
+from fencepost.nemesis.verbs.verb import Capabilities, Director, Verb
+from fencepost.nemesis.words import did_you_mean, duration_text
 
 _RECOVERED = "recovered"
 

@@ -11,20 +11,20 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from clusters.port import NodeName
-from history.failure import SpecError
-from nemesis.schedules.deeds import Heal
-from nemesis.schedules.draws import Among, AnyOf
-from nemesis.schedules.schedule import Pick, Schedule, lasting
-from nemesis.schedules.scope import SERVING, TARGET, Scope
-from nemesis.targets import NamedNodes, Scene, Target, parse_target, target_data
-from nemesis.verbs.episode import on_cluster
-from nemesis.verbs.predicted_state import PredictedState
-from nemesis.verbs.prerequisite import Prerequisite
-from nemesis.verbs.step import Breaking, Step
-from nemesis.verbs.step_source import StepSource
-from nemesis.verbs.verb import Director, Verb
-from nemesis.words import did_you_mean, rule_name
+from fencepost.clusters.port import NodeName
+from fencepost.history.failure import SpecError
+from fencepost.nemesis.schedules.deeds import Heal
+from fencepost.nemesis.schedules.draws import Among, AnyOf
+from fencepost.nemesis.schedules.schedule import Pick, Schedule, lasting
+from fencepost.nemesis.schedules.scope import SERVING, TARGET, Scope
+from fencepost.nemesis.targets import NamedNodes, Scene, Target, parse_target, target_data
+from fencepost.nemesis.verbs.episode import on_cluster
+from fencepost.nemesis.verbs.predicted_state import PredictedState
+from fencepost.nemesis.verbs.prerequisite import Prerequisite
+from fencepost.nemesis.verbs.step import Breaking, Step
+from fencepost.nemesis.verbs.step_source import StepSource
+from fencepost.nemesis.verbs.verb import Director, Verb
+from fencepost.nemesis.words import did_you_mean, rule_name
 
 _KEYS: Final = ("as", "of", "rate")
 _RATE: Final = re.compile(r"(\d+(?:\.\d+)?)\s*(kbit|mbit|gbit)", re.IGNORECASE)

@@ -8,14 +8,14 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from clusters.evolution import ChangesSettings
-from clusters.port import Cluster, NodeName
-from history.failure import SpecError
-from nemesis.verbs.on_nodes import each, node_verb
-from nemesis.verbs.step import OnNodes
-from nemesis.verbs.step_source import StepSource
-from nemesis.verbs.verb import NodeAction
-from nemesis.words import property_texts
+from fencepost.clusters.evolution import ChangesSettings
+from fencepost.clusters.port import Cluster, NodeName
+from fencepost.history.failure import SpecError
+from fencepost.nemesis.verbs.on_nodes import each, node_verb
+from fencepost.nemesis.verbs.step import OnNodes
+from fencepost.nemesis.verbs.step_source import StepSource
+from fencepost.nemesis.verbs.verb import NodeAction
+from fencepost.nemesis.words import property_texts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,11 +9,11 @@ fences the one that crashed, whose open transaction is aborted.
 
 from dataclasses import dataclass
 
-from nemesis.clients import ClientChoice
-from nemesis.schedules.schedule import Do, one_of
-from nemesis.verbs.episode import on_cluster
-from nemesis.verbs.on_clients import OnClients, client_verb
-from nemesis.verbs.predicted_state import PredictedState
+from fencepost.nemesis.clients import ClientChoice
+from fencepost.nemesis.schedules.schedule import Do, one_of
+from fencepost.nemesis.verbs.episode import on_cluster
+from fencepost.nemesis.verbs.on_clients import OnClients, client_verb
+from fencepost.nemesis.verbs.predicted_state import PredictedState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

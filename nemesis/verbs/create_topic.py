@@ -8,15 +8,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from clusters.kafka_port import Administers
-from clusters.port import Cluster, NodeName
-from clusters.stage import Stage
-from clusters.topic_spec import TopicSpec
-from history.failure import SpecError
-from nemesis.verbs.administration import admin_verb, broker_of
-from nemesis.verbs.step import Bounded
-from nemesis.verbs.step_source import StepSource
-from nemesis.words import did_you_mean, property_texts
+from fencepost.clusters.kafka_port import Administers
+from fencepost.clusters.port import Cluster, NodeName
+from fencepost.clusters.stage import Stage
+from fencepost.clusters.topic_spec import TopicSpec
+from fencepost.history.failure import SpecError
+from fencepost.nemesis.verbs.administration import admin_verb, broker_of
+from fencepost.nemesis.verbs.step import Bounded
+from fencepost.nemesis.verbs.step_source import StepSource
+from fencepost.nemesis.words import did_you_mean, property_texts
 
 _KEYS: Final = ("name", "partitions", "replication_factor", "replicas", "settings", "via")
 _COUNTS: Final = ("partitions", "replication_factor")

@@ -3,9 +3,9 @@
 - cut: {as: lost, api: AlterPartition, from: broker-1, times: 1}
 """
 
-from history.failure import SpecError
-from nemesis.verbs.rule import Operand, rule_verb
-from nemesis.wire.rules import Cut
+from fencepost.history.failure import SpecError
+from fencepost.nemesis.verbs.rule import Operand, rule_verb
+from fencepost.nemesis.wire.rules import Cut
 
 
 def _action(data: Operand) -> Cut:

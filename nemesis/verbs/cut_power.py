@@ -9,18 +9,18 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 
-from clusters.abilities import LosesPower, Starts
-from clusters.port import Cluster, NodeName, NodeState
-from nemesis.schedules.schedule import Act, lasting
-from nemesis.schedules.scope import TARGET
-from nemesis.verbs.episode import on_nodes, until_healed
-from nemesis.verbs.on_nodes import UP, node_verb, require_state
-from nemesis.verbs.predicted_state import Now
-from nemesis.verbs.prerequisite import Prerequisite
-from nemesis.verbs.start import Start
-from nemesis.verbs.step import OnNodes
-from nemesis.verbs.step_source import StepSource
-from nemesis.verbs.verb import NodeAction
+from fencepost.clusters.abilities import LosesPower, Starts
+from fencepost.clusters.port import Cluster, NodeName, NodeState
+from fencepost.nemesis.schedules.schedule import Act, lasting
+from fencepost.nemesis.schedules.scope import TARGET
+from fencepost.nemesis.verbs.episode import on_nodes, until_healed
+from fencepost.nemesis.verbs.on_nodes import UP, node_verb, require_state
+from fencepost.nemesis.verbs.predicted_state import Now
+from fencepost.nemesis.verbs.prerequisite import Prerequisite
+from fencepost.nemesis.verbs.start import Start
+from fencepost.nemesis.verbs.step import OnNodes
+from fencepost.nemesis.verbs.step_source import StepSource
+from fencepost.nemesis.verbs.verb import NodeAction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,16 +8,16 @@ satellite, and far below every time-out.
 
 from typing import Final
 
-from history.failure import SpecError
-from nemesis.schedules.deeds import Catch, DelayOf, Release
-from nemesis.schedules.draws import Among, Drawn
-from nemesis.schedules.schedule import Let, Name, Pick, lasting, one_of
-from nemesis.schedules.scope import ONE, SERVING
-from nemesis.verbs.episode import on_cluster
-from nemesis.verbs.prerequisite import Prerequisite
-from nemesis.verbs.rule import Operand, count_of, rule_verb
-from nemesis.wire.rules import Delay
-from nemesis.words import duration_s, duration_text
+from fencepost.history.failure import SpecError
+from fencepost.nemesis.schedules.deeds import Catch, DelayOf, Release
+from fencepost.nemesis.schedules.draws import Among, Drawn
+from fencepost.nemesis.schedules.schedule import Let, Name, Pick, lasting, one_of
+from fencepost.nemesis.schedules.scope import ONE, SERVING
+from fencepost.nemesis.verbs.episode import on_cluster
+from fencepost.nemesis.verbs.prerequisite import Prerequisite
+from fencepost.nemesis.verbs.rule import Operand, count_of, rule_verb
+from fencepost.nemesis.wire.rules import Delay
+from fencepost.nemesis.words import duration_s, duration_text
 
 
 def _action(data: Operand) -> Delay:

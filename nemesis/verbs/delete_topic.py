@@ -10,12 +10,12 @@ Records of a topic are lost with it, and rightly: a topic of the clients is dele
 from dataclasses import dataclass
 from typing import Any
 
-from clusters.kafka_port import Administers
-from clusters.port import Cluster
-from nemesis.verbs.administration import admin_verb
-from nemesis.verbs.predicted_state import PredictedState
-from nemesis.verbs.step import Bounded
-from nemesis.verbs.step_source import StepSource
+from fencepost.clusters.kafka_port import Administers
+from fencepost.clusters.port import Cluster
+from fencepost.nemesis.verbs.administration import admin_verb
+from fencepost.nemesis.verbs.predicted_state import PredictedState
+from fencepost.nemesis.verbs.step import Bounded
+from fencepost.nemesis.verbs.step_source import StepSource
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

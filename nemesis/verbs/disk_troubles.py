@@ -6,15 +6,15 @@ Five verbs that differ in the trouble, and one that ends each of them.
 from dataclasses import dataclass
 from typing import Any
 
-from clusters.abilities import TroublesDisks
-from clusters.port import Cluster, DiskTrouble, NodeName, NodeState
-from nemesis.verbs.episode import on_nodes, until_healed
-from nemesis.verbs.on_nodes import each, node_verb
-from nemesis.verbs.predicted_state import Now
-from nemesis.verbs.prerequisite import Prerequisite
-from nemesis.verbs.step import OnNodes
-from nemesis.verbs.verb import Healing, NodeAction, Verb
-from nemesis.words import duration_text
+from fencepost.clusters.abilities import TroublesDisks
+from fencepost.clusters.port import Cluster, DiskTrouble, NodeName, NodeState
+from fencepost.nemesis.verbs.episode import on_nodes, until_healed
+from fencepost.nemesis.verbs.on_nodes import each, node_verb
+from fencepost.nemesis.verbs.predicted_state import Now
+from fencepost.nemesis.verbs.prerequisite import Prerequisite
+from fencepost.nemesis.verbs.step import OnNodes
+from fencepost.nemesis.verbs.verb import Healing, NodeAction, Verb
+from fencepost.nemesis.words import duration_text
 
 _STALL_S = 0.2
 

@@ -1,14 +1,14 @@
 """Partitions as a mix draws them: by the proxy, or by rules in the nodes' own networks."""
 
-from clusters.port import NodeName
-from nemesis.schedules.deeds import Heal
-from nemesis.schedules.partitions import nodes_lost, partition
-from nemesis.schedules.schedule import lasting
-from nemesis.targets import Scene
-from nemesis.verbs.episode import Episode, on_cluster
-from nemesis.verbs.partition import Means, Partition
-from nemesis.verbs.prerequisite import Prerequisite
-from nemesis.verbs.step import Step
+from fencepost.clusters.port import NodeName
+from fencepost.nemesis.schedules.deeds import Heal
+from fencepost.nemesis.schedules.partitions import nodes_lost, partition
+from fencepost.nemesis.schedules.schedule import lasting
+from fencepost.nemesis.targets import Scene
+from fencepost.nemesis.verbs.episode import Episode, on_cluster
+from fencepost.nemesis.verbs.partition import Means, Partition
+from fencepost.nemesis.verbs.prerequisite import Prerequisite
+from fencepost.nemesis.verbs.step import Step
 
 
 def _lost(step: Step, scene: Scene) -> tuple[NodeName, ...]:

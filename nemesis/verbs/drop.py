@@ -1,7 +1,7 @@
 """A matching frame is not passed on, and its connection is cut."""
 
-from nemesis.verbs.rule import rule_verb
-from nemesis.wire.rules import Drop
+from fencepost.nemesis.verbs.rule import rule_verb
+from fencepost.nemesis.wire.rules import Drop
 
 VERBS = (
     rule_verb(

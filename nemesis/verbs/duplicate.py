@@ -1,7 +1,7 @@
 """A matching request is passed on, and again over a connection of its own."""
 
-from nemesis.verbs.rule import rule_verb
-from nemesis.wire.rules import Duplicate
+from fencepost.nemesis.verbs.rule import rule_verb
+from fencepost.nemesis.wire.rules import Duplicate
 
 VERBS = (
     rule_verb(

@@ -8,15 +8,15 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
-from clusters.kafka_port import ClusterView, PartitionView
-from clusters.port import NodeName, role_name
-from history.failure import HarnessError
-from nemesis.schedules.schedule import DURATION, Act, Schedule, lasting
-from nemesis.schedules.scope import TARGET, Scope
-from nemesis.targets import NamedNodes, Scene, Target, resolve
-from nemesis.verbs.prerequisite import Prerequisite
-from nemesis.verbs.step import OnNodes, Play, Step
-from nemesis.verbs.wait import Wait
+from fencepost.clusters.kafka_port import ClusterView, PartitionView
+from fencepost.clusters.port import NodeName, role_name
+from fencepost.history.failure import HarnessError
+from fencepost.nemesis.schedules.schedule import DURATION, Act, Schedule, lasting
+from fencepost.nemesis.schedules.scope import TARGET, Scope
+from fencepost.nemesis.targets import NamedNodes, Scene, Target, resolve
+from fencepost.nemesis.verbs.prerequisite import Prerequisite
+from fencepost.nemesis.verbs.step import OnNodes, Play, Step
+from fencepost.nemesis.verbs.wait import Wait
 
 Due = list[tuple[float, Step]]
 """Steps with the times, in seconds, at which they are due."""

@@ -5,12 +5,12 @@
 
 from dataclasses import dataclass
 
-from clusters.evolution import Finalises
-from clusters.port import Cluster
-from nemesis.release_course import parse_version
-from nemesis.verbs.administration import admin_verb
-from nemesis.verbs.predicted_state import PredictedState
-from nemesis.verbs.step import Bounded
+from fencepost.clusters.evolution import Finalises
+from fencepost.clusters.port import Cluster
+from fencepost.nemesis.release_course import parse_version
+from fencepost.nemesis.verbs.administration import admin_verb
+from fencepost.nemesis.verbs.predicted_state import PredictedState
+from fencepost.nemesis.verbs.step import Bounded
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,19 +8,19 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 
-from clusters.abilities import Starts
-from clusters.kafka_port import BitFlips, FlippedPart
-from clusters.port import Cluster, NodeName, NodeState
-from history.failure import SpecError
-from nemesis.verbs.episode import on_nodes, until_healed
-from nemesis.verbs.kill import Kill
-from nemesis.verbs.on_nodes import each, node_verb, require_state
-from nemesis.verbs.predicted_state import Now
-from nemesis.verbs.start import Start
-from nemesis.verbs.step import OnNodes
-from nemesis.verbs.step_source import StepSource
-from nemesis.verbs.verb import NodeAction
-from nemesis.words import did_you_mean
+from fencepost.clusters.abilities import Starts
+from fencepost.clusters.kafka_port import BitFlips, FlippedPart
+from fencepost.clusters.port import Cluster, NodeName, NodeState
+from fencepost.history.failure import SpecError
+from fencepost.nemesis.verbs.episode import on_nodes, until_healed
+from fencepost.nemesis.verbs.kill import Kill
+from fencepost.nemesis.verbs.on_nodes import each, node_verb, require_state
+from fencepost.nemesis.verbs.predicted_state import Now
+from fencepost.nemesis.verbs.start import Start
+from fencepost.nemesis.verbs.step import OnNodes
+from fencepost.nemesis.verbs.step_source import StepSource
+from fencepost.nemesis.verbs.verb import NodeAction
+from fencepost.nemesis.words import did_you_mean
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,7 @@
 """A matching frame, and what follows it on its connection, waits until the rule is lifted."""
 
-from nemesis.verbs.rule import rule_verb
-from nemesis.wire.rules import Hold
+from fencepost.nemesis.verbs.rule import rule_verb
+from fencepost.nemesis.wire.rules import Hold
 
 VERBS = (
     rule_verb(

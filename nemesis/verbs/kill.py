@@ -2,14 +2,14 @@
 
 from dataclasses import dataclass
 
-from clusters.abilities import Kills, Starts
-from clusters.port import Cluster, NodeName, NodeState
-from nemesis.verbs.episode import on_nodes, until_healed
-from nemesis.verbs.on_nodes import UP, each, node_verb, require_state
-from nemesis.verbs.predicted_state import Now
-from nemesis.verbs.start import Start
-from nemesis.verbs.step import OnNodes
-from nemesis.verbs.verb import NodeAction
+from fencepost.clusters.abilities import Kills, Starts
+from fencepost.clusters.port import Cluster, NodeName, NodeState
+from fencepost.nemesis.verbs.episode import on_nodes, until_healed
+from fencepost.nemesis.verbs.on_nodes import UP, each, node_verb, require_state
+from fencepost.nemesis.verbs.predicted_state import Now
+from fencepost.nemesis.verbs.start import Start
+from fencepost.nemesis.verbs.step import OnNodes
+from fencepost.nemesis.verbs.verb import NodeAction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,10 +6,10 @@
 
 from dataclasses import dataclass
 
-from nemesis.verbs.predicted_state import PredictedState
-from nemesis.verbs.step import Step
-from nemesis.verbs.step_source import StepSource
-from nemesis.verbs.verb import Director, Verb
+from fencepost.nemesis.verbs.predicted_state import PredictedState
+from fencepost.nemesis.verbs.step import Step
+from fencepost.nemesis.verbs.step_source import StepSource
+from fencepost.nemesis.verbs.verb import Director, Verb
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

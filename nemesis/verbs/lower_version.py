@@ -3,8 +3,8 @@
 - lower_version: {as: old, api: AlterPartition, to_version: 2, to: active controller}
 """
 
-from nemesis.verbs.rule import Operand, api_of, count_of, rule_verb
-from nemesis.wire.rules import Direction, LowerVersion
+from fencepost.nemesis.verbs.rule import Operand, api_of, count_of, rule_verb
+from fencepost.nemesis.wire.rules import Direction, LowerVersion
 
 
 def _action(data: Operand) -> LowerVersion:

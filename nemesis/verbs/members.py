@@ -6,12 +6,12 @@
 
 from dataclasses import dataclass
 
-from clusters.evolution import ChangesMembers
-from clusters.port import Cluster, NodeName
-from history.failure import SpecError
-from nemesis.verbs.administration import admin_verb, nodes_data, nodes_of
-from nemesis.verbs.predicted_state import Now, PredictedState
-from nemesis.verbs.step import Bounded
+from fencepost.clusters.evolution import ChangesMembers
+from fencepost.clusters.port import Cluster, NodeName
+from fencepost.history.failure import SpecError
+from fencepost.nemesis.verbs.administration import admin_verb, nodes_data, nodes_of
+from fencepost.nemesis.verbs.predicted_state import Now, PredictedState
+from fencepost.nemesis.verbs.step import Bounded
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from clusters.kafka_port import Administers
-from clusters.port import Cluster
-from nemesis.verbs.administration import admin_verb, broker_of, by_key
-from nemesis.verbs.step import Bounded
-from nemesis.verbs.step_source import StepSource
+from fencepost.clusters.kafka_port import Administers
+from fencepost.clusters.port import Cluster
+from fencepost.nemesis.verbs.administration import admin_verb, broker_of, by_key
+from fencepost.nemesis.verbs.step import Bounded
+from fencepost.nemesis.verbs.step_source import StepSource
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,12 +4,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from nemesis.clients import ClientChoice, ControlsClients, parse_clients
-from nemesis.verbs.episode import Episode
-from nemesis.verbs.predicted_state import PredictedState
-from nemesis.verbs.step import Breaking
-from nemesis.verbs.step_source import StepSource
-from nemesis.verbs.verb import Director, Verb
+from fencepost.nemesis.clients import ClientChoice, ControlsClients, parse_clients
+from fencepost.nemesis.verbs.episode import Episode
+from fencepost.nemesis.verbs.predicted_state import PredictedState
+from fencepost.nemesis.verbs.step import Breaking
+from fencepost.nemesis.verbs.step_source import StepSource
+from fencepost.nemesis.verbs.verb import Director, Verb
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

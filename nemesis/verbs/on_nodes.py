@@ -3,14 +3,14 @@
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from clusters.port import Cluster, NodeName, NodeState
-from history.failure import HarnessError, SpecError
-from nemesis.targets import target_data
-from nemesis.verbs.episode import Episode
-from nemesis.verbs.predicted_state import Now, PredictedState
-from nemesis.verbs.step import OnNodes
-from nemesis.verbs.step_source import StepSource
-from nemesis.verbs.verb import Capabilities, Director, NodeAction, Verb
+from fencepost.clusters.port import Cluster, NodeName, NodeState
+from fencepost.history.failure import HarnessError, SpecError
+from fencepost.nemesis.targets import target_data
+from fencepost.nemesis.verbs.episode import Episode
+from fencepost.nemesis.verbs.predicted_state import Now, PredictedState
+from fencepost.nemesis.verbs.step import OnNodes
+from fencepost.nemesis.verbs.step_source import StepSource
+from fencepost.nemesis.verbs.verb import Capabilities, Director, NodeAction, Verb
 
 N = TypeVar("N", bound=OnNodes)
 _ELSEWHERE = "it is done on this machine, and the nodes are on others"

@@ -1,15 +1,15 @@
-"""`docs/verbs.md`, drawn from the registry: `python -m nemesis.verbs.page` writes it."""
+"""`docs/verbs.md`, drawn from the registry: `python -m fencepost.nemesis.verbs.page` writes it."""
 
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from nemesis.verbs import registry
-from nemesis.verbs.registry import VERBS, kind_of, module_of, verb_of
-from nemesis.verbs.rule import Lay
-from nemesis.verbs.step import Breaking
-from nemesis.verbs.verb import Verb
+from fencepost.nemesis.verbs import registry
+from fencepost.nemesis.verbs.registry import VERBS, kind_of, module_of, verb_of
+from fencepost.nemesis.verbs.rule import Lay
+from fencepost.nemesis.verbs.step import Breaking
+from fencepost.nemesis.verbs.verb import Verb
 
 _HEAD: Final = """\
 # The verbs of a play
@@ -87,6 +87,6 @@ def _is_named(step: object, kind: str, verb: Verb[Any]) -> bool:
 
 
 if __name__ == "__main__":
-    target = Path(__file__).parents[2] / "docs" / "verbs.md"
+    target = Path(__file__).resolve().parents[2] / "docs" / "verbs.md"
     target.write_text(verbs_page(), encoding="utf-8")
     sys.stdout.write(f"{target}\n")

@@ -15,16 +15,26 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from clusters.port import CLIENTS, NodeName
-from clusters.stage import Stage
-from history.failure import SpecError
-from nemesis.targets import Choice, NamedNodes, parse_target, target_data
-from nemesis.topology import ALL, Cut, Flows, Groups, Isolate, OneWay, Party, Shape, Shaped
-from nemesis.verbs.predicted_state import PredictedState
-from nemesis.verbs.step import Breaking
-from nemesis.verbs.step_source import StepSource
-from nemesis.verbs.verb import Capabilities, Director, Verb
-from nemesis.words import did_you_mean, rule_name
+from fencepost.clusters.port import CLIENTS, NodeName
+from fencepost.clusters.stage import Stage
+from fencepost.history.failure import SpecError
+from fencepost.nemesis.targets import Choice, NamedNodes, parse_target, target_data
+from fencepost.nemesis.topology import (
+    ALL,
+    Cut,
+    Flows,
+    Groups,
+    Isolate,
+    OneWay,
+    Party,
+    Shape,
+    Shaped,
+)
+from fencepost.nemesis.verbs.predicted_state import PredictedState
+from fencepost.nemesis.verbs.step import Breaking
+from fencepost.nemesis.verbs.step_source import StepSource
+from fencepost.nemesis.verbs.verb import Capabilities, Director, Verb
+from fencepost.nemesis.words import did_you_mean, rule_name
 
 _KEYS = ("as", "by", "isolate", "groups", "from", "to", "shape", "among", "flows")
 _CUT_FORMS = (

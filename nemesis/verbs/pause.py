@@ -2,13 +2,13 @@
 
 from dataclasses import dataclass
 
-from clusters.abilities import Pauses
-from clusters.port import Cluster, NodeName, NodeState
-from nemesis.verbs.episode import on_nodes, until_healed
-from nemesis.verbs.on_nodes import each, node_verb, require_state
-from nemesis.verbs.predicted_state import Now
-from nemesis.verbs.step import OnNodes
-from nemesis.verbs.verb import Healing, NodeAction
+from fencepost.clusters.abilities import Pauses
+from fencepost.clusters.port import Cluster, NodeName, NodeState
+from fencepost.nemesis.verbs.episode import on_nodes, until_healed
+from fencepost.nemesis.verbs.on_nodes import each, node_verb, require_state
+from fencepost.nemesis.verbs.predicted_state import Now
+from fencepost.nemesis.verbs.step import OnNodes
+from fencepost.nemesis.verbs.verb import Healing, NodeAction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,10 +10,10 @@ what keeps it from writing into a transaction that has ended.
 
 from dataclasses import dataclass
 
-from nemesis.clients import ClientChoice
-from nemesis.schedules.schedule import Do, lasting
-from nemesis.verbs.episode import on_cluster
-from nemesis.verbs.on_clients import OnClients, client_verb
+from fencepost.nemesis.clients import ClientChoice
+from fencepost.nemesis.schedules.schedule import Do, lasting
+from fencepost.nemesis.verbs.episode import on_cluster
+from fencepost.nemesis.verbs.on_clients import OnClients, client_verb
 
 _ZOMBIE = "one producer"
 

@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Self
 
-from clusters.port import NodeName
-from clusters.stage import Stage
-from history.failure import SpecError
-from nemesis.clients import ClientChoice
-from nemesis.release_course import ReleaseCourse
-from nemesis.targets import NamedNodes, Target
-from nemesis.words import did_you_mean
+from fencepost.clusters.port import NodeName
+from fencepost.clusters.stage import Stage
+from fencepost.history.failure import SpecError
+from fencepost.nemesis.clients import ClientChoice
+from fencepost.nemesis.release_course import ReleaseCourse
+from fencepost.nemesis.targets import NamedNodes, Target
+from fencepost.nemesis.words import did_you_mean
 
 
 class Now(StrEnum):

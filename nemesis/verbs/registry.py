@@ -12,11 +12,11 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any, Final
 
-from nemesis import verbs
-from nemesis.verbs.episode import Episode
-from nemesis.verbs.prerequisite import Prerequisite
-from nemesis.verbs.step import Breaking, Step
-from nemesis.verbs.verb import NodeAction, Verb
+from fencepost.nemesis import verbs
+from fencepost.nemesis.verbs.episode import Episode
+from fencepost.nemesis.verbs.prerequisite import Prerequisite
+from fencepost.nemesis.verbs.step import Breaking, Step
+from fencepost.nemesis.verbs.verb import NodeAction, Verb
 
 _MACHINERY: Final = frozenset({"page", "registry"})
 """Files that import this one."""

@@ -1,7 +1,7 @@
 """The next matching request of the same link overtakes this one, on another connection."""
 
-from nemesis.verbs.rule import rule_verb
-from nemesis.wire.rules import Reorder
+from fencepost.nemesis.verbs.rule import rule_verb
+from fencepost.nemesis.wire.rules import Reorder
 
 VERBS = (
     rule_verb(

@@ -5,14 +5,14 @@ Each node in turn: the next one once this one is back.
 
 from dataclasses import dataclass
 
-from clusters.abilities import Starts, Stops
-from clusters.port import Cluster, NodeName, NodeState
-from nemesis.schedules.schedule import Act
-from nemesis.schedules.scope import TARGET
-from nemesis.verbs.episode import Begun, Episode, Opening, timed
-from nemesis.verbs.on_nodes import each, node_verb, require_state
-from nemesis.verbs.predicted_state import Now
-from nemesis.verbs.start import (
+from fencepost.clusters.abilities import Starts, Stops
+from fencepost.clusters.port import Cluster, NodeName, NodeState
+from fencepost.nemesis.schedules.schedule import Act
+from fencepost.nemesis.schedules.scope import TARGET
+from fencepost.nemesis.verbs.episode import Begun, Episode, Opening, timed
+from fencepost.nemesis.verbs.on_nodes import each, node_verb, require_state
+from fencepost.nemesis.verbs.predicted_state import Now
+from fencepost.nemesis.verbs.start import (
     Start,
     StartsAnew,
     change_release,
@@ -21,8 +21,8 @@ from nemesis.verbs.start import (
     release_data,
     release_of,
 )
-from nemesis.verbs.stop import ShutDown, shut_down
-from nemesis.verbs.verb import NodeAction
+from fencepost.nemesis.verbs.stop import ShutDown, shut_down
+from fencepost.nemesis.verbs.verb import NodeAction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,19 +10,19 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from clusters.port import CLIENTS
-from clusters.stage import Stage
-from history.failure import SpecError, UsageError
-from nemesis.targets import Choice, Target, parse_target, target_data
-from nemesis.verbs.episode import Episode
-from nemesis.verbs.predicted_state import PredictedState
-from nemesis.verbs.step import Breaking, Parties
-from nemesis.verbs.step_source import StepSource
-from nemesis.verbs.verb import Capabilities, Director, Verb
-from nemesis.wire.apis import API_KEYS
-from nemesis.wire.rules import Action, Clause, Direction, Match, Operator, Rule
-from nemesis.wire.zookeeper.messages import ONE_WAY
-from nemesis.words import did_you_mean, rule_name
+from fencepost.clusters.port import CLIENTS
+from fencepost.clusters.stage import Stage
+from fencepost.history.failure import SpecError, UsageError
+from fencepost.nemesis.targets import Choice, Target, parse_target, target_data
+from fencepost.nemesis.verbs.episode import Episode
+from fencepost.nemesis.verbs.predicted_state import PredictedState
+from fencepost.nemesis.verbs.step import Breaking, Parties
+from fencepost.nemesis.verbs.step_source import StepSource
+from fencepost.nemesis.verbs.verb import Capabilities, Director, Verb
+from fencepost.nemesis.wire.apis import API_KEYS
+from fencepost.nemesis.wire.rules import Action, Clause, Direction, Match, Operator, Rule
+from fencepost.nemesis.wire.zookeeper.messages import ONE_WAY
+from fencepost.nemesis.words import did_you_mean, rule_name
 
 _COMMON: Final = ("as", "api", "of", "from", "to", "version", "client", "where", "skip", "times")
 _CLAUSE: Final = re.compile(r"(.+?)(?: (includes|excludes))?")
@@ -73,7 +73,7 @@ def rule_verb(
             raise SpecError(("of",), f"{word} applies to requests only")
         name = rule_name(data.get("as", word))
         # It decodes, which takes half a second to import: only plays that lay rules wait for it.
-        from nemesis.wire.matching import refuse_impossible  # noqa: PLC0415
+        from fencepost.nemesis.wire.matching import refuse_impossible  # noqa: PLC0415
 
         try:
             refuse_impossible(Rule(name=name, action=done, match=match))
@@ -187,7 +187,7 @@ def _clauses(value: object) -> tuple[Clause, ...]:
 
 
 def _clause(text: str, value: object) -> Clause:
-    from nemesis.wire.clause_fields import CLAUSE_FIELDS  # noqa: PLC0415  # with pyarrow
+    from fencepost.nemesis.wire.clause_fields import CLAUSE_FIELDS  # noqa: PLC0415  # with pyarrow
 
     found = _CLAUSE.fullmatch(text)
     assert found is not None

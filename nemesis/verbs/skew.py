@@ -10,20 +10,20 @@ records are kept for.
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from clusters.abilities import Skew, Skews
-from clusters.port import Cluster, NodeName
-from history.failure import SpecError
-from nemesis.schedules.draws import Amount, Between
-from nemesis.schedules.schedule import Act, lasting
-from nemesis.schedules.scope import TARGET, Scope
-from nemesis.verbs.episode import on_nodes
-from nemesis.verbs.on_nodes import each, node_verb
-from nemesis.verbs.predicted_state import Now
-from nemesis.verbs.prerequisite import Prerequisite
-from nemesis.verbs.step import OnNodes
-from nemesis.verbs.step_source import StepSource
-from nemesis.verbs.verb import Healing, NodeAction
-from nemesis.words import duration_s, duration_text
+from fencepost.clusters.abilities import Skew, Skews
+from fencepost.clusters.port import Cluster, NodeName
+from fencepost.history.failure import SpecError
+from fencepost.nemesis.schedules.draws import Amount, Between
+from fencepost.nemesis.schedules.schedule import Act, lasting
+from fencepost.nemesis.schedules.scope import TARGET, Scope
+from fencepost.nemesis.verbs.episode import on_nodes
+from fencepost.nemesis.verbs.on_nodes import each, node_verb
+from fencepost.nemesis.verbs.predicted_state import Now
+from fencepost.nemesis.verbs.prerequisite import Prerequisite
+from fencepost.nemesis.verbs.step import OnNodes
+from fencepost.nemesis.verbs.step_source import StepSource
+from fencepost.nemesis.verbs.verb import Healing, NodeAction
+from fencepost.nemesis.words import duration_s, duration_text
 
 _JUMP_MIN_S: Final = 0.1
 _DRIFT_MIN: Final = 0.005

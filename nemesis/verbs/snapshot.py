@@ -3,20 +3,20 @@
 from dataclasses import dataclass
 from typing import Any
 
-from clusters.abilities import Snapshots, Starts
-from clusters.port import Cluster, NodeName, NodeState
-from history.failure import SpecError
-from nemesis.schedules.draws import Between, Drawn, Label
-from nemesis.schedules.schedule import DURATION, FOR_A_DRAWN_TIME, Act, WaitFor, then
-from nemesis.schedules.scope import TARGET
-from nemesis.verbs.episode import on_nodes
-from nemesis.verbs.kill import Kill
-from nemesis.verbs.on_nodes import each, node_verb, require_state
-from nemesis.verbs.predicted_state import Now, PredictedState
-from nemesis.verbs.start import Start
-from nemesis.verbs.step import OnNodes
-from nemesis.verbs.step_source import StepSource
-from nemesis.verbs.verb import NodeAction
+from fencepost.clusters.abilities import Snapshots, Starts
+from fencepost.clusters.port import Cluster, NodeName, NodeState
+from fencepost.history.failure import SpecError
+from fencepost.nemesis.schedules.draws import Between, Drawn, Label
+from fencepost.nemesis.schedules.schedule import DURATION, FOR_A_DRAWN_TIME, Act, WaitFor, then
+from fencepost.nemesis.schedules.scope import TARGET
+from fencepost.nemesis.verbs.episode import on_nodes
+from fencepost.nemesis.verbs.kill import Kill
+from fencepost.nemesis.verbs.on_nodes import each, node_verb, require_state
+from fencepost.nemesis.verbs.predicted_state import Now, PredictedState
+from fencepost.nemesis.verbs.start import Start
+from fencepost.nemesis.verbs.step import OnNodes
+from fencepost.nemesis.verbs.step_source import StepSource
+from fencepost.nemesis.verbs.verb import NodeAction
 
 _LABEL = "snapshot"
 

@@ -9,19 +9,19 @@ import re
 from dataclasses import dataclass
 from typing import Any, Final
 
-from clusters.abilities import Squeezes
-from clusters.port import Cluster, NodeName
-from history.failure import SpecError
-from nemesis.schedules.draws import Amount
-from nemesis.schedules.schedule import Act, lasting
-from nemesis.schedules.scope import TARGET, Scope
-from nemesis.verbs.episode import on_nodes
-from nemesis.verbs.on_nodes import each, node_verb
-from nemesis.verbs.predicted_state import Now
-from nemesis.verbs.prerequisite import Prerequisite
-from nemesis.verbs.step import OnNodes
-from nemesis.verbs.step_source import StepSource
-from nemesis.verbs.verb import Healing, NodeAction
+from fencepost.clusters.abilities import Squeezes
+from fencepost.clusters.port import Cluster, NodeName
+from fencepost.history.failure import SpecError
+from fencepost.nemesis.schedules.draws import Amount
+from fencepost.nemesis.schedules.schedule import Act, lasting
+from fencepost.nemesis.schedules.scope import TARGET, Scope
+from fencepost.nemesis.verbs.episode import on_nodes
+from fencepost.nemesis.verbs.on_nodes import each, node_verb
+from fencepost.nemesis.verbs.predicted_state import Now
+from fencepost.nemesis.verbs.prerequisite import Prerequisite
+from fencepost.nemesis.verbs.step import OnNodes
+from fencepost.nemesis.verbs.step_source import StepSource
+from fencepost.nemesis.verbs.verb import Healing, NodeAction
 
 _SIZE: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*(KiB|MiB|GiB)")
 _BYTES: Final = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}

@@ -1,7 +1,7 @@
 """A matching frame is passed on, and nothing behind it is read: the sender's buffers fill up."""
 
-from nemesis.verbs.rule import rule_verb
-from nemesis.wire.rules import Stall
+from fencepost.nemesis.verbs.rule import rule_verb
+from fencepost.nemesis.wire.rules import Stall
 
 VERBS = (
     rule_verb(

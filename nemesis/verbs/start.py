@@ -2,15 +2,15 @@
 
 from dataclasses import dataclass
 
-from clusters.abilities import Starts
-from clusters.evolution import ChangesReleases
-from clusters.port import Cluster, NodeName, NodeState
-from nemesis.release_course import parse_release
-from nemesis.verbs.on_nodes import each, node_verb
-from nemesis.verbs.predicted_state import Now, PredictedState
-from nemesis.verbs.step import OnNodes
-from nemesis.verbs.step_source import StepSource
-from nemesis.verbs.verb import Healing, NodeAction
+from fencepost.clusters.abilities import Starts
+from fencepost.clusters.evolution import ChangesReleases
+from fencepost.clusters.port import Cluster, NodeName, NodeState
+from fencepost.nemesis.release_course import parse_release
+from fencepost.nemesis.verbs.on_nodes import each, node_verb
+from fencepost.nemesis.verbs.predicted_state import Now, PredictedState
+from fencepost.nemesis.verbs.step import OnNodes
+from fencepost.nemesis.verbs.step_source import StepSource
+from fencepost.nemesis.verbs.verb import Healing, NodeAction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

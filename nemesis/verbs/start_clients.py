@@ -8,10 +8,10 @@
 
 from dataclasses import dataclass
 
-from history.failure import SpecError
-from nemesis.verbs.step import Step
-from nemesis.verbs.step_source import StepSource
-from nemesis.verbs.verb import Director, Verb
+from fencepost.history.failure import SpecError
+from fencepost.nemesis.verbs.step import Step
+from fencepost.nemesis.verbs.step_source import StepSource
+from fencepost.nemesis.verbs.verb import Director, Verb
 
 _ALL = "all"
 

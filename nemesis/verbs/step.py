@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from nemesis.targets import Target
+from fencepost.nemesis.targets import Target
 
 AWAIT_BOUND_S = 30.0
 """A step without `within`: longer than a session time-out, an election and a restart together."""

@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
-from clusters.stage import Stage
-from history.failure import SpecError
-from nemesis.targets import Target, parse_target
-from nemesis.words import duration_s
+from fencepost.clusters.stage import Stage
+from fencepost.history.failure import SpecError
+from fencepost.nemesis.targets import Target, parse_target
+from fencepost.nemesis.words import duration_s
 
 T = TypeVar("T")
 

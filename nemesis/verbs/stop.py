@@ -2,16 +2,16 @@
 
 from dataclasses import dataclass
 
-from clusters.abilities import Starts, Stops
-from clusters.port import Cluster, NodeName, NodeState
-from nemesis.schedules.schedule import FOR_A_DRAWN_TIME, Act, then
-from nemesis.schedules.scope import TARGET
-from nemesis.verbs.episode import on_nodes
-from nemesis.verbs.on_nodes import each, node_verb, require_state
-from nemesis.verbs.predicted_state import Now
-from nemesis.verbs.start import Start
-from nemesis.verbs.step import OnNodes
-from nemesis.verbs.verb import NodeAction
+from fencepost.clusters.abilities import Starts, Stops
+from fencepost.clusters.port import Cluster, NodeName, NodeState
+from fencepost.nemesis.schedules.schedule import FOR_A_DRAWN_TIME, Act, then
+from fencepost.nemesis.schedules.scope import TARGET
+from fencepost.nemesis.verbs.episode import on_nodes
+from fencepost.nemesis.verbs.on_nodes import each, node_verb, require_state
+from fencepost.nemesis.verbs.predicted_state import Now
+from fencepost.nemesis.verbs.start import Start
+from fencepost.nemesis.verbs.step import OnNodes
+from fencepost.nemesis.verbs.verb import NodeAction
 
 STOP_S = 30.0
 

@@ -10,21 +10,21 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
-from clusters.kafka_port import ClusterView, Role
-from nemesis.messages import MESSAGES, drawn_message
-from nemesis.schedules import late_messages, relays
-from nemesis.schedules.deeds import DelayOf
-from nemesis.schedules.draws import Drawn
-from nemesis.schedules.schedule import Let, OneOf, Option, Schedule, then
-from nemesis.schedules.scope import Scope
-from nemesis.schedules.windows import MIX_STRIKES, WINDOW, message_fault, window
-from nemesis.targets import Scene
-from nemesis.verbs.episode import Begun, Episode, EpisodeWindow, Opening
-from nemesis.verbs.move_leader import MoveLeader
-from nemesis.verbs.prerequisite import Prerequisite
-from nemesis.verbs.rule import Lay
-from nemesis.verbs.step import Play, Step
-from nemesis.wire.rules import Action, Clause, Drop, Duplicate, Hold, Operator, Reorder
+from fencepost.clusters.kafka_port import ClusterView, Role
+from fencepost.nemesis.messages import MESSAGES, drawn_message
+from fencepost.nemesis.schedules import late_messages, relays
+from fencepost.nemesis.schedules.deeds import DelayOf
+from fencepost.nemesis.schedules.draws import Drawn
+from fencepost.nemesis.schedules.schedule import Let, OneOf, Option, Schedule, then
+from fencepost.nemesis.schedules.scope import Scope
+from fencepost.nemesis.schedules.windows import MIX_STRIKES, WINDOW, message_fault, window
+from fencepost.nemesis.targets import Scene
+from fencepost.nemesis.verbs.episode import Begun, Episode, EpisodeWindow, Opening
+from fencepost.nemesis.verbs.move_leader import MoveLeader
+from fencepost.nemesis.verbs.prerequisite import Prerequisite
+from fencepost.nemesis.verbs.rule import Lay
+from fencepost.nemesis.verbs.step import Play, Step
+from fencepost.nemesis.wire.rules import Action, Clause, Drop, Duplicate, Hold, Operator, Reorder
 
 _MOVE_S: Final = 2.0
 

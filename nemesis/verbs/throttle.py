@@ -10,19 +10,19 @@ import re
 from dataclasses import dataclass
 from typing import Any, Final
 
-from clusters.abilities import Throttles
-from clusters.port import Cluster, NodeName
-from history.failure import SpecError
-from nemesis.schedules.draws import Between
-from nemesis.schedules.schedule import Act, lasting
-from nemesis.schedules.scope import TARGET
-from nemesis.verbs.episode import on_nodes
-from nemesis.verbs.on_nodes import each, node_verb
-from nemesis.verbs.predicted_state import Now
-from nemesis.verbs.prerequisite import Prerequisite
-from nemesis.verbs.step import OnNodes
-from nemesis.verbs.step_source import StepSource
-from nemesis.verbs.verb import Healing, NodeAction
+from fencepost.clusters.abilities import Throttles
+from fencepost.clusters.port import Cluster, NodeName
+from fencepost.history.failure import SpecError
+from fencepost.nemesis.schedules.draws import Between
+from fencepost.nemesis.schedules.schedule import Act, lasting
+from fencepost.nemesis.schedules.scope import TARGET
+from fencepost.nemesis.verbs.episode import on_nodes
+from fencepost.nemesis.verbs.on_nodes import each, node_verb
+from fencepost.nemesis.verbs.predicted_state import Now
+from fencepost.nemesis.verbs.prerequisite import Prerequisite
+from fencepost.nemesis.verbs.step import OnNodes
+from fencepost.nemesis.verbs.step_source import StepSource
+from fencepost.nemesis.verbs.verb import Healing, NodeAction
 
 _PERCENT: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*%")
 _SHARE_MIN: Final = 0.01

@@ -11,16 +11,18 @@ from dataclasses import dataclass
 from random import Random
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
-from clusters.port import Cluster, NodeName, NodeState
-from nemesis.clients import ControlsClients
-from nemesis.verbs.predicted_state import PredictedState
-from nemesis.verbs.prerequisite import Prerequisite
-from nemesis.verbs.step import OnNodes, Step
-from nemesis.verbs.step_source import StepSource
-from nemesis.wire.rules import Action, Match
+from fencepost.clusters.port import Cluster, NodeName, NodeState
+from fencepost.nemesis.clients import ControlsClients
+from fencepost.nemesis.verbs.predicted_state import PredictedState
+from fencepost.nemesis.verbs.prerequisite import Prerequisite
+from fencepost.nemesis.verbs.step import OnNodes, Step
+from fencepost.nemesis.verbs.step_source import StepSource
+from fencepost.nemesis.wire.rules import Action, Match
 
 if TYPE_CHECKING:
-    from nemesis.verbs.episode import Episode  # which is made of schedules, and these of verbs
+    from fencepost.nemesis.verbs.episode import (
+        Episode,  # which is made of schedules, and these of verbs
+    )
 
 OnClient = Callable[[ControlsClients, str], str]
 """(clients, the name of one) → evidence."""

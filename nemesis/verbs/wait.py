@@ -5,10 +5,10 @@
 
 from dataclasses import dataclass
 
-from nemesis.verbs.step import Step
-from nemesis.verbs.step_source import StepSource
-from nemesis.verbs.verb import Director, Verb
-from nemesis.words import duration_text
+from fencepost.nemesis.verbs.step import Step
+from fencepost.nemesis.verbs.step_source import StepSource
+from fencepost.nemesis.verbs.verb import Director, Verb
+from fencepost.nemesis.words import duration_text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,7 @@
 """Matching frames are counted, and passed on as they are."""
 
-from nemesis.verbs.rule import rule_verb
-from nemesis.wire.rules import Watch
+from fencepost.nemesis.verbs.rule import rule_verb
+from fencepost.nemesis.wire.rules import Watch
 
 VERBS = (
     rule_verb(

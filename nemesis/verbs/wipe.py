@@ -3,17 +3,17 @@
 from dataclasses import dataclass, replace
 from typing import Any
 
-from clusters.abilities import FormatsByTool, Starts, Wipes
-from clusters.port import Cluster, NodeName, NodeState
-from nemesis.targets import NamedNodes
-from nemesis.verbs.episode import on_nodes, until_healed
-from nemesis.verbs.kill import Kill
-from nemesis.verbs.on_nodes import each, node_verb, require_state
-from nemesis.verbs.predicted_state import Now, PredictedState
-from nemesis.verbs.start import Start
-from nemesis.verbs.step import OnNodes
-from nemesis.verbs.step_source import StepSource
-from nemesis.verbs.verb import NodeAction
+from fencepost.clusters.abilities import FormatsByTool, Starts, Wipes
+from fencepost.clusters.port import Cluster, NodeName, NodeState
+from fencepost.nemesis.targets import NamedNodes
+from fencepost.nemesis.verbs.episode import on_nodes, until_healed
+from fencepost.nemesis.verbs.kill import Kill
+from fencepost.nemesis.verbs.on_nodes import each, node_verb, require_state
+from fencepost.nemesis.verbs.predicted_state import Now, PredictedState
+from fencepost.nemesis.verbs.start import Start
+from fencepost.nemesis.verbs.step import OnNodes
+from fencepost.nemesis.verbs.step_source import StepSource
+from fencepost.nemesis.verbs.verb import NodeAction
 
 _FLAGS = ("keep_directory_id", "by_tool")
 

@@ -8,15 +8,15 @@ ApiVersionsResponse.json; its header is version 0 always, so that any client can
 import struct
 from typing import Final, assert_never
 
-from clusters.protocol.varints import VarintError, read_unsigned
-from nemesis.wire.answers import error_response
-from nemesis.wire.apis import API_KEYS
-from nemesis.wire.decoding.entities import is_version_0
-from nemesis.wire.frame import Frame
-from nemesis.wire.frames import behind_tags
-from nemesis.wire.pipe import HeldFrame, Pipe, RuledConnection
-from nemesis.wire.rulebook import LaidRule
-from nemesis.wire.rules import (
+from fencepost.clusters.protocol.varints import VarintError, read_unsigned
+from fencepost.nemesis.wire.answers import error_response
+from fencepost.nemesis.wire.apis import API_KEYS
+from fencepost.nemesis.wire.decoding.entities import is_version_0
+from fencepost.nemesis.wire.frame import Frame
+from fencepost.nemesis.wire.frames import behind_tags
+from fencepost.nemesis.wire.pipe import HeldFrame, Pipe, RuledConnection
+from fencepost.nemesis.wire.rulebook import LaidRule
+from fencepost.nemesis.wire.rules import (
     Answer,
     Cut,
     Delay,
@@ -28,7 +28,7 @@ from nemesis.wire.rules import (
     Stall,
     Watch,
 )
-from nemesis.wire.tape import FrameFate
+from fencepost.nemesis.wire.tape import FrameFate
 
 _ERROR_END: Final = 10
 """The place behind length, correlation id and error."""

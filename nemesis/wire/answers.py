@@ -21,15 +21,15 @@ from kio.schema.index import api_key_map, schema_name_map
 from kio.serial import entity_writer
 from kio.static.primitive import i16, i32
 
-from clusters.protocol.defined_entities import defined_versions
-from clusters.protocol.entities import Unreadable, default_of
-from nemesis.wire.apis import API_KEYS
-from nemesis.wire.decoding.entities import entity_type
-from nemesis.wire.decoding.reference import error_frame
-from nemesis.wire.error_codes import error_code
-from nemesis.wire.frame import Frame
-from nemesis.wire.rules import Direction
-from nemesis.wire.zookeeper.messages import KEY_MIN
+from fencepost.clusters.protocol.defined_entities import defined_versions
+from fencepost.clusters.protocol.entities import Unreadable, default_of
+from fencepost.nemesis.wire.apis import API_KEYS
+from fencepost.nemesis.wire.decoding.entities import entity_type
+from fencepost.nemesis.wire.decoding.reference import error_frame
+from fencepost.nemesis.wire.error_codes import error_code
+from fencepost.nemesis.wire.frame import Frame
+from fencepost.nemesis.wire.rules import Direction
+from fencepost.nemesis.wire.zookeeper.messages import KEY_MIN
 
 _LENGTH: Final = struct.Struct(">i")
 _OF_THE_REQUEST: Final = frozenset(

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from clusters.protocol.api_keys import KEYS
-from nemesis.wire.zookeeper.messages import KEYS as MESSAGE_KEYS
+from fencepost.clusters.protocol.api_keys import KEYS
+from fencepost.nemesis.wire.zookeeper.messages import KEYS as MESSAGE_KEYS
 
 API_KEYS: Final[Mapping[str, int]] = MappingProxyType({**KEYS, **MESSAGE_KEYS})
 """Keys by name."""

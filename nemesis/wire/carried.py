@@ -3,8 +3,8 @@
 from collections.abc import Set as AbstractSet
 from typing import Final
 
-from clusters.link_protocol import LinkProtocol
-from nemesis.wire.rules import (
+from fencepost.clusters.link_protocol import LinkProtocol
+from fencepost.nemesis.wire.rules import (
     Action,
     Answer,
     Duplicate,
@@ -13,7 +13,7 @@ from nemesis.wire.rules import (
     Reorder,
     Watch,
 )
-from nemesis.wire.zookeeper.messages import protocol_of
+from fencepost.nemesis.wire.zookeeper.messages import protocol_of
 
 KAFKA_ALONE: Final = Answer | Duplicate | LowerVersion | Reorder
 """Actions that make frames, or send them on other connections."""

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from history.cluster_schema import WIRE
+from fencepost.history.cluster_schema import WIRE
 
 CLAUSE_FIELDS: Final = frozenset((*WIRE.names[WIRE.names.index("size_bytes") :], "key")) | {
     "metadata",

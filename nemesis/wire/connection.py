@@ -17,10 +17,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final, Protocol, assert_never
 
-from nemesis.wire.effects import Finish, Reset, Side
-from nemesis.wire.pipe import RECEIVER, SENDER
-from nemesis.wire.rules import Direction, Flow
-from nemesis.wire.sessions import Session
+from fencepost.nemesis.wire.effects import Finish, Reset, Side
+from fencepost.nemesis.wire.pipe import RECEIVER, SENDER
+from fencepost.nemesis.wire.rules import Direction, Flow
+from fencepost.nemesis.wire.sessions import Session
 
 _OTHER: Final = {Side.NEAR: Side.FAR, Side.FAR: Side.NEAR}
 _BIND_ADDRESS_NO_PORT: Final = 24

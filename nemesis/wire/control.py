@@ -7,11 +7,20 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any, Final
 
-from clusters.link_protocol import LinkProtocol
-from clusters.port import NodeName
-from nemesis.wire import rules
-from nemesis.wire.rules import Action, Clause, Direction, Flow, Link, Match, Operator, Rule
-from nemesis.wire.status import RuleStatus, WireStatus
+from fencepost.clusters.link_protocol import LinkProtocol
+from fencepost.clusters.port import NodeName
+from fencepost.nemesis.wire import rules
+from fencepost.nemesis.wire.rules import (
+    Action,
+    Clause,
+    Direction,
+    Flow,
+    Link,
+    Match,
+    Operator,
+    Rule,
+)
+from fencepost.nemesis.wire.status import RuleStatus, WireStatus
 
 _ACTIONS: Final[Mapping[str, Any]] = {
     kind.__name__: kind

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
-from nemesis.wire.frame import Frame
+from fencepost.nemesis.wire.frame import Frame
 
 
 class Side(StrEnum):

@@ -4,8 +4,8 @@ from typing import Final
 
 from kio.schema.errors import ErrorCode
 
-from clusters.protocol.columns import error_name
-from clusters.protocol.controlled_states import INVALID_INCARNATION_ID
+from fencepost.clusters.protocol.columns import error_name
+from fencepost.clusters.protocol.controlled_states import INVALID_INCARNATION_ID
 
 
 def error_code(name: str) -> ErrorCode:

@@ -7,9 +7,9 @@ target's place keeps to it: it waits for the responses to the requests before it
 from collections.abc import Callable
 from typing import Final
 
-from clusters.protocol.framing import FrameError
-from nemesis.wire.frame import Frame
-from nemesis.wire.frames import Header
+from fencepost.clusters.protocol.framing import FrameError
+from fencepost.nemesis.wire.frame import Frame
+from fencepost.nemesis.wire.frames import Header
 
 _UNANSWERED_MAX: Final = 1 << 17
 """Requests of one connection; a client that pipelines more than that is not one of Kafka's."""

@@ -19,8 +19,8 @@ they are what they nearly always are.
 from collections.abc import Hashable, Iterable
 from typing import Final, NamedTuple
 
-from clusters.protocol.varints import VarintError, read_unsigned
-from nemesis.wire.frames import Header, behind_tags
+from fencepost.clusters.protocol.varints import VarintError, read_unsigned
+from fencepost.nemesis.wire.frames import Header, behind_tags
 
 _VERSIONS: Final = range(15, 19)
 """The versions with this layout: from the first that states epochs to the latest there is."""

@@ -5,11 +5,11 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from clusters.protocol.columns import METADATA_TOPIC, METADATA_TOPIC_ID
-from nemesis.wire.apis import api_name
-from nemesis.wire.decoding.entities import Decoded, decoded, entity_of
-from nemesis.wire.frames import Header
-from nemesis.wire.rules import Direction, Link
+from fencepost.clusters.protocol.columns import METADATA_TOPIC, METADATA_TOPIC_ID
+from fencepost.nemesis.wire.apis import api_name
+from fencepost.nemesis.wire.decoding.entities import Decoded, decoded, entity_of
+from fencepost.nemesis.wire.frames import Header
+from fencepost.nemesis.wire.rules import Direction, Link
 
 _SAID = ("isr", "transactional_id", "fetch_offset", "broker_epoch")
 

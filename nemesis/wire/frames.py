@@ -13,8 +13,8 @@ import struct
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from clusters.protocol.framing import FRAME_BYTES_MAX, FrameError
-from clusters.protocol.varints import VarintError, read_unsigned
+from fencepost.clusters.protocol.framing import FRAME_BYTES_MAX, FrameError
+from fencepost.clusters.protocol.varints import VarintError, read_unsigned
 
 _LENGTH: Final = struct.Struct(">i")
 _REQUEST: Final = struct.Struct(">ihhih")

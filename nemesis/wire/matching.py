@@ -9,20 +9,20 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from clusters.kafka_port import Role
-from clusters.protocol.columns import METADATA_TOPIC
-from history.cluster_schema import WIRE
-from history.failure import UsageError
-from nemesis.wire.answers import why_no_answer
-from nemesis.wire.apis import API_KEYS, API_VERSIONS, FETCH
-from nemesis.wire.carried import KAFKA_ALONE
-from nemesis.wire.clause_fields import CLAUSE_FIELDS
-from nemesis.wire.decoding.entities import is_read
-from nemesis.wire.decoding.quorum import RECORD_TYPES, record_types
-from nemesis.wire.error_codes import error_code
-from nemesis.wire.frame import Frame
-from nemesis.wire.frames import Header
-from nemesis.wire.rules import (
+from fencepost.clusters.kafka_port import Role
+from fencepost.clusters.protocol.columns import METADATA_TOPIC
+from fencepost.history.cluster_schema import WIRE
+from fencepost.history.failure import UsageError
+from fencepost.nemesis.wire.answers import why_no_answer
+from fencepost.nemesis.wire.apis import API_KEYS, API_VERSIONS, FETCH
+from fencepost.nemesis.wire.carried import KAFKA_ALONE
+from fencepost.nemesis.wire.clause_fields import CLAUSE_FIELDS
+from fencepost.nemesis.wire.decoding.entities import is_read
+from fencepost.nemesis.wire.decoding.quorum import RECORD_TYPES, record_types
+from fencepost.nemesis.wire.error_codes import error_code
+from fencepost.nemesis.wire.frame import Frame
+from fencepost.nemesis.wire.frames import Header
+from fencepost.nemesis.wire.rules import (
     Answer,
     Clause,
     Direction,
@@ -34,7 +34,7 @@ from nemesis.wire.rules import (
     Reorder,
     Rule,
 )
-from nemesis.wire.zookeeper.messages import KEY_END, KEY_MIN, ONE_WAY
+from fencepost.nemesis.wire.zookeeper.messages import KEY_END, KEY_MIN, ONE_WAY
 
 _OWN_KINDS: Final[Mapping[str, type]] = {"key": str, "metadata": bool, "record_type": str}
 """The types of the fields that are no columns."""

@@ -4,11 +4,11 @@ from collections import deque
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, Final, Protocol
 
-from nemesis.wire.effects import Side
-from nemesis.wire.frame import Frame
-from nemesis.wire.rulebook import LaidRule
-from nemesis.wire.rules import Direction
-from nemesis.wire.tape import FrameFate
+from fencepost.nemesis.wire.effects import Side
+from fencepost.nemesis.wire.frame import Frame
+from fencepost.nemesis.wire.rulebook import LaidRule
+from fencepost.nemesis.wire.rules import Direction
+from fencepost.nemesis.wire.tape import FrameFate
 
 SENDER: Final = {Direction.REQUEST: Side.NEAR, Direction.RESPONSE: Side.FAR}
 RECEIVER: Final = {Direction.REQUEST: Side.FAR, Direction.RESPONSE: Side.NEAR}

@@ -3,9 +3,9 @@
 from collections.abc import Collection, Mapping
 from typing import Protocol
 
-from clusters.port import NodeName
-from nemesis.wire.rules import Flow, Rule
-from nemesis.wire.status import Delivery, WireStatus
+from fencepost.clusters.port import NodeName
+from fencepost.nemesis.wire.rules import Flow, Rule
+from fencepost.nemesis.wire.status import Delivery, WireStatus
 
 
 class BreaksNetwork(Protocol):

@@ -1,4 +1,4 @@
-"""The proxy's process: `python -m nemesis.wire.process CONFIG`, started by the harness's `Wire`.
+"""The proxy: `python -m fencepost.nemesis.wire.process CONFIG`, a process that `Wire` starts.
 
 It listens, writes the tape, and does what it is told through a Unix socket of the harness's. It
 ends when that is closed; when the harness dies, the warden ends it.
@@ -19,11 +19,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
-from history.clock import Clock
-from history.failure import HarnessError
-from history.journal import TapeJournal
-from nemesis.wire.control import flows_of, link_of, rule_of, status_data
-from nemesis.wire.server import Proxy
+from fencepost.history.clock import Clock
+from fencepost.history.failure import HarnessError
+from fencepost.history.journal import TapeJournal
+from fencepost.nemesis.wire.control import flows_of, link_of, rule_of, status_data
+from fencepost.nemesis.wire.server import Proxy
 
 _CHUNK: Final = 1 << 16
 

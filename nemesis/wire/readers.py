@@ -4,12 +4,12 @@ from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
 from typing import Final, Protocol
 
-from clusters.link_protocol import LinkProtocol
-from nemesis.wire.exchanges import Exchanges
-from nemesis.wire.frames import Header, read_correlation_id, read_request_header
-from nemesis.wire.rules import Link
-from nemesis.wire.tape import taped_apis
-from nemesis.wire.zookeeper.ports import ClientPort, ElectionPort, QuorumPort
+from fencepost.clusters.link_protocol import LinkProtocol
+from fencepost.nemesis.wire.exchanges import Exchanges
+from fencepost.nemesis.wire.frames import Header, read_correlation_id, read_request_header
+from fencepost.nemesis.wire.rules import Link
+from fencepost.nemesis.wire.tape import taped_apis
+from fencepost.nemesis.wire.zookeeper.ports import ClientPort, ElectionPort, QuorumPort
 
 
 class FrameReader(Protocol):

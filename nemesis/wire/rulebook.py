@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any, Final, Generic, TypeVar
 
-from nemesis.wire.frame import Frame
-from nemesis.wire.frames import Header
-from nemesis.wire.matching import Matcher
-from nemesis.wire.rules import Delay, Direction, Link, Reorder, Rule, Watch
-from nemesis.wire.status import RuleStatus
+from fencepost.nemesis.wire.frame import Frame
+from fencepost.nemesis.wire.frames import Header
+from fencepost.nemesis.wire.matching import Matcher
+from fencepost.nemesis.wire.rules import Delay, Direction, Link, Reorder, Rule, Watch
+from fencepost.nemesis.wire.status import RuleStatus
 
 Held = TypeVar("Held")
 """A session's record of a frame that waits; the book only keeps it."""

@@ -7,8 +7,8 @@ several match one frame, the rule that was laid first decides.
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from clusters.link_protocol import LinkProtocol
-from clusters.port import NodeName, role_name
+from fencepost.clusters.link_protocol import LinkProtocol
+from fencepost.clusters.port import NodeName, role_name
 
 Flow = tuple[NodeName, NodeName]
 """(sender, receiver) of bytes: one direction between two nodes, whichever dialled."""

@@ -12,7 +12,7 @@ A Produce without acknowledgement has no answer that could tell of a broker.
 
 from typing import Final
 
-from nemesis.wire.apis import API_KEYS, FETCH
+from fencepost.nemesis.wire.apis import API_KEYS, FETCH
 
 PRODUCE: Final = API_KEYS["Produce"]
 _APIS: Final = frozenset({PRODUCE, FETCH})

@@ -14,20 +14,29 @@ from collections import Counter, deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final
 
-from history.clock import Clock
-from history.failure import HarnessError
-from nemesis.wire.actions import let_go
-from nemesis.wire.connection import ProxyConnection
-from nemesis.wire.decoding.reference import meant
-from nemesis.wire.effects import Broken, Effect, Finish, ProxyRequest, Reset, Resumed, Send, Wake
-from nemesis.wire.frame import TopicNames
-from nemesis.wire.pipe import HeldFrame
-from nemesis.wire.rulebook import LaidRule, Rulebook
-from nemesis.wire.rules import Flow, Link, Rule
-from nemesis.wire.sessions import Common, Session
-from nemesis.wire.status import Delivery, WireStatus
-from nemesis.wire.streams import proxied
-from nemesis.wire.tape import Journal, Tape
+from fencepost.history.clock import Clock
+from fencepost.history.failure import HarnessError
+from fencepost.nemesis.wire.actions import let_go
+from fencepost.nemesis.wire.connection import ProxyConnection
+from fencepost.nemesis.wire.decoding.reference import meant
+from fencepost.nemesis.wire.effects import (
+    Broken,
+    Effect,
+    Finish,
+    ProxyRequest,
+    Reset,
+    Resumed,
+    Send,
+    Wake,
+)
+from fencepost.nemesis.wire.frame import TopicNames
+from fencepost.nemesis.wire.pipe import HeldFrame
+from fencepost.nemesis.wire.rulebook import LaidRule, Rulebook
+from fencepost.nemesis.wire.rules import Flow, Link, Rule
+from fencepost.nemesis.wire.sessions import Common, Session
+from fencepost.nemesis.wire.status import Delivery, WireStatus
+from fencepost.nemesis.wire.streams import proxied
+from fencepost.nemesis.wire.tape import Journal, Tape
 
 _BUFFER_BYTES: Final = 256 << 10
 _PENDING_MAX: Final = 128

@@ -19,8 +19,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol
 
-from nemesis.wire.actions import act, let_go
-from nemesis.wire.effects import (
+from fencepost.nemesis.wire.actions import act, let_go
+from fencepost.nemesis.wire.effects import (
     Broken,
     Effect,
     Finish,
@@ -31,13 +31,13 @@ from nemesis.wire.effects import (
     Side,
     Wake,
 )
-from nemesis.wire.exchanges import Exchanges
-from nemesis.wire.frame import Frame, TopicNames
-from nemesis.wire.frames import Header
-from nemesis.wire.pipe import SENDER, HeldFrame, Pipe, Walk
-from nemesis.wire.rulebook import Judgement, Rulebook
-from nemesis.wire.rules import Direction, Link
-from nemesis.wire.tape import FrameFate, Tapes
+from fencepost.nemesis.wire.exchanges import Exchanges
+from fencepost.nemesis.wire.frame import Frame, TopicNames
+from fencepost.nemesis.wire.frames import Header
+from fencepost.nemesis.wire.pipe import SENDER, HeldFrame, Pipe, Walk
+from fencepost.nemesis.wire.rulebook import Judgement, Rulebook
+from fencepost.nemesis.wire.rules import Direction, Link
+from fencepost.nemesis.wire.tape import FrameFate, Tapes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from nemesis.wire.rules import Flow
+from fencepost.nemesis.wire.rules import Flow
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

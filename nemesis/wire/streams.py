@@ -8,22 +8,22 @@ have them, and no rule concerns them. Only a partition does.
 
 from typing import Any
 
-from clusters.kafka.multi_node_requests import CLIENT_ID
-from clusters.kafka_port import Role
-from clusters.link_protocol import LinkProtocol
-from clusters.port import CLIENTS
-from clusters.protocol.framing import FrameError
-from nemesis.wire.apis import API_VERSIONS, FETCH
-from nemesis.wire.effects import Side
-from nemesis.wire.exchanges import Exchanges
-from nemesis.wire.fetches import Fetches, said_by
-from nemesis.wire.frame import Frame
-from nemesis.wire.frames import BYTES, Header, Unread, Walker
-from nemesis.wire.pipe import Pipe
-from nemesis.wire.readers import reader_of
-from nemesis.wire.rules import Direction, Link
-from nemesis.wire.served import Served
-from nemesis.wire.sessions import Common, Session
+from fencepost.clusters.kafka.multi_node_requests import CLIENT_ID
+from fencepost.clusters.kafka_port import Role
+from fencepost.clusters.link_protocol import LinkProtocol
+from fencepost.clusters.port import CLIENTS
+from fencepost.clusters.protocol.framing import FrameError
+from fencepost.nemesis.wire.apis import API_VERSIONS, FETCH
+from fencepost.nemesis.wire.effects import Side
+from fencepost.nemesis.wire.exchanges import Exchanges
+from fencepost.nemesis.wire.fetches import Fetches, said_by
+from fencepost.nemesis.wire.frame import Frame
+from fencepost.nemesis.wire.frames import BYTES, Header, Unread, Walker
+from fencepost.nemesis.wire.pipe import Pipe
+from fencepost.nemesis.wire.readers import reader_of
+from fencepost.nemesis.wire.rules import Direction, Link
+from fencepost.nemesis.wire.served import Served
+from fencepost.nemesis.wire.sessions import Common, Session
 
 
 def proxied(number: int, link: Link, common: Common, *, errand: bool = False) -> Session:

@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Protocol
 
-from clusters.kafka_port import Role
-from nemesis.wire.apis import FETCH
-from nemesis.wire.decoding.entities import TAPED
-from nemesis.wire.frame import Frame
-from nemesis.wire.rules import Direction, Link
+from fencepost.clusters.kafka_port import Role
+from fencepost.nemesis.wire.apis import FETCH
+from fencepost.nemesis.wire.decoding.entities import TAPED
+from fencepost.nemesis.wire.frame import Frame
+from fencepost.nemesis.wire.rules import Direction, Link
 
 
 class FrameFate(StrEnum):

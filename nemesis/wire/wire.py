@@ -15,17 +15,17 @@ from threading import Lock
 from types import TracebackType
 from typing import Any, Final, Self
 
-from clusters.hosts.warden import Warden
-from clusters.kafka.multi_node_requests import is_answered
-from clusters.port import NodeName
-from clusters.processes.networks import IsAnswered
-from history.clock import Clock
-from history.failure import HarnessError, UsageError, why_full
-from history.program import command
-from nemesis.wire.control import flows_data, link_data, rule_data, status_of
-from nemesis.wire.matching import refuse_impossible
-from nemesis.wire.rules import Flow, Link, Rule
-from nemesis.wire.status import Delivery, WireStatus
+from fencepost.clusters.hosts.warden import Warden
+from fencepost.clusters.kafka.multi_node_requests import is_answered
+from fencepost.clusters.port import NodeName
+from fencepost.clusters.processes.networks import IsAnswered
+from fencepost.history.clock import Clock
+from fencepost.history.failure import HarnessError, UsageError, why_full
+from fencepost.history.program import command
+from fencepost.nemesis.wire.control import flows_data, link_data, rule_data, status_of
+from fencepost.nemesis.wire.matching import refuse_impossible
+from fencepost.nemesis.wire.rules import Flow, Link, Rule
+from fencepost.nemesis.wire.status import Delivery, WireStatus
 
 _START_TIMEOUT_S: Final = 30.0
 """The bound of a start, which takes half a second; on a busy machine, several."""
@@ -85,7 +85,7 @@ class Wire:
                 listener.bind(path)
                 listener.listen(1)
                 self._pid = warden.spawn(
-                    command("nemesis.wire.process", str(config_path)),
+                    command("fencepost.nemesis.wire.process", str(config_path)),
                     name="the proxy",
                     log=log,
                 )

@@ -22,13 +22,13 @@ from starlette.responses import FileResponse, HTMLResponse, RedirectResponse, Re
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp
 
-from history.run_directory import LATEST
-from report.serve.archive import Archive
-from report.serve.charts import interval_bar, night_bars
-from report.serve.pages import palette_css, render
-from report.serve.run_page import run_view
-from report.serve.security import STORED_POLICY, Guard, file_inside
-from report.serve.timeline.routes import timeline_routes
+from fencepost.history.run_directory import LATEST
+from fencepost.report.serve.archive import Archive
+from fencepost.report.serve.charts import interval_bar, night_bars
+from fencepost.report.serve.pages import palette_css, render
+from fencepost.report.serve.run_page import run_view
+from fencepost.report.serve.security import STORED_POLICY, Guard, file_inside
+from fencepost.report.serve.timeline.routes import timeline_routes
 
 _STATIC: Final = Path(__file__).parent / "static"
 _HTTP_PORT: Final = 80

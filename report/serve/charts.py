@@ -5,7 +5,7 @@ from typing import Final
 
 from markupsafe import Markup
 
-from report.serve.archive import ListedNight, SubjectRate
+from fencepost.report.serve.archive import ListedNight, SubjectRate
 
 _VERDICTS: Final = ("valid", "unknown", "invalid", "failed")
 """From the bottom of a bar to its top."""

@@ -7,8 +7,8 @@ from typing import Final
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from report import notation
-from report.palette import ROLES
+from fencepost.report import notation
+from fencepost.report.palette import ROLES
 
 _HERE: Final = Path(__file__).parent
 

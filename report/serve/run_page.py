@@ -5,15 +5,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from checkers.proof import FactKind
-from checkers.verdict import CheckResult, RunFinding, Validity
-from history.run_directory import RunDirectory
-from report.forensics import Stories, stories_at
-from report.head import HeadFact, identity_facts
-from report.headline import Headline, headline_of
-from report.reading import Attempts, read_answers
-from report.service import ServiceFact, service_facts
-from report.tables import Folder, provenance_of
+from fencepost.checkers.proof import FactKind
+from fencepost.checkers.verdict import CheckResult, RunFinding, Validity
+from fencepost.history.run_directory import RunDirectory
+from fencepost.report.forensics import Stories, stories_at
+from fencepost.report.head import HeadFact, identity_facts
+from fencepost.report.headline import Headline, headline_of
+from fencepost.report.reading import Attempts, read_answers
+from fencepost.report.service import ServiceFact, service_facts
+from fencepost.report.tables import Folder, provenance_of
 
 _DOWNLOADS: Final = ("junit.xml", "verdict.json", "manifest.json", "play.yaml", "scenario.yaml")
 _NS: Final = 1e9

@@ -1,9 +1,9 @@
 import click
 import pytest
 
-from bench.command import _make
-from clusters.kafka_port import KafkaSpec
-from clusters.zookeeper.system import ZooKeeperSpec
+from fencepost.bench.command import _make
+from fencepost.clusters.kafka_port import KafkaSpec
+from fencepost.clusters.zookeeper.system import ZooKeeperSpec
 
 
 def test_a_benchmark_runs_on_the_make_that_is_named_or_on_the_first() -> None:

@@ -9,12 +9,12 @@ import psutil
 import pytest
 from click.testing import CliRunner
 
-from bench.check import CheckFigures, check_bench
-from bench.command import bench
-from bench.measuring import Cost, _Tree, measured
-from generators.draft import HistoryRecipe
-from generators.long_histories import write_long_synthetic_run
-from history.run_directory import RunDirectory
+from fencepost.bench.check import CheckFigures, check_bench
+from fencepost.bench.command import bench
+from fencepost.bench.measuring import Cost, _Tree, measured
+from fencepost.generators.draft import HistoryRecipe
+from fencepost.generators.long_histories import write_long_synthetic_run
+from fencepost.history.run_directory import RunDirectory
 
 _PARENT = """
 import subprocess, sys
@@ -53,7 +53,7 @@ def test_figures_tell_the_largest_worker_and_the_memory_in_all() -> None:
         by_program={
             "pyspark.daemon": (300 << 20, 200 << 20, 30 << 20),
             "java": (400 << 20,),
-            "harness.cli": (100 << 20,),
+            "fencepost": (100 << 20,),
         },
     )
     lines = [line.split() for line in CheckFigures(command="x", costs=(cost,)).lines()]
@@ -71,4 +71,4 @@ def test_a_stored_run_is_judged_and_measured(tmp_path: Path) -> None:
     write_long_synthetic_run(RunDirectory(tmp_path / "run"), HistoryRecipe(sends=500, keys=2))
     figures = check_bench(str(tmp_path / "run"), results=tmp_path, runs=1)
     (cost,) = figures.costs
-    assert {"pyspark.daemon", "java", "harness.cli"} <= set(cost.by_program)
+    assert {"pyspark.daemon", "java", "fencepost"} <= set(cost.by_program)

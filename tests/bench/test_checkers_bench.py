@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from bench.checkers import SECTIONS, CheckerFigures, SizeFigures, checkers_bench
-from bench.command import bench
-from bench.measuring import Cost, growth, measured
-from bench.worst_cases import WORST_CASES
-from checkers.linearizability.versioned import nonlinearizable
-from history.models import Model
+from fencepost.bench.checkers import SECTIONS, CheckerFigures, SizeFigures, checkers_bench
+from fencepost.bench.command import bench
+from fencepost.bench.measuring import Cost, growth, measured
+from fencepost.bench.worst_cases import WORST_CASES
+from fencepost.checkers.linearizability.versioned import nonlinearizable
+from fencepost.history.models import Model
 
 
 def _figures(size: int, *seconds: float) -> SizeFigures:

@@ -1,6 +1,6 @@
 import json
 
-from bench.recorder import RecorderFigures
+from fencepost.bench.recorder import RecorderFigures
 
 FIGURES = RecorderFigures(
     title="Kafka 4.3.1",

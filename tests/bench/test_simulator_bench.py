@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from bench.simulator import SectionFigures, SimulatorFigures, simulator_bench
+from fencepost.bench.simulator import SectionFigures, SimulatorFigures, simulator_bench
 
 FIGURES = SimulatorFigures(
     sections=(

@@ -1,6 +1,6 @@
 import json
 
-from bench.wire import WireFigures
+from fencepost.bench.wire import WireFigures
 
 FIGURES = WireFigures(
     kafka="4.3.1",

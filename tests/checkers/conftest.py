@@ -7,11 +7,11 @@ import pytest
 from proving import assert_told
 from shipped_tasks import ShippedTasks
 
-from checkers.proof import Proof
-from checkers.runner.session import spark_session
-from checkers.runner.spark_tasks import SparkTasks
-from checkers.runner.tasks import TaskSession
-from clusters.provision.java import find_java, spark_java_home
+from fencepost.checkers.proof import Proof
+from fencepost.checkers.runner.session import spark_session
+from fencepost.checkers.runner.spark_tasks import SparkTasks
+from fencepost.checkers.runner.tasks import TaskSession
+from fencepost.clusters.provision.java import find_java, spark_java_home
 
 
 @pytest.fixture(scope="session")

@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from history.schema import TABLES
+from fencepost.history.schema import TABLES
 
 Row = dict[str, Any]
 

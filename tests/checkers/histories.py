@@ -26,7 +26,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from history.schema import OPERATIONS, RECORDS
+from fencepost.history.schema import OPERATIONS, RECORDS
 
 Row = dict[str, Any]
 

@@ -5,14 +5,14 @@ from collections.abc import Iterable, Sequence
 import pyarrow as pa
 from histories import History, history
 
-from checkers.anomaly import Anomaly, Found, anomalies_of
-from checkers.catalogue import KEY_CHECKS
-from checkers.data_plane.key_assumptions import KEY_ASSUMPTIONS
-from checkers.data_plane.key_log import KeyLog, key_log
-from checkers.grounds.history_summary import HistorySummary, history_summary
-from checkers.grounds.operations import FaultWindow, summary_of_operations
-from checkers.setting import Setting
-from history.manifest import Readers
+from fencepost.checkers.anomaly import Anomaly, Found, anomalies_of
+from fencepost.checkers.catalogue import KEY_CHECKS
+from fencepost.checkers.data_plane.key_assumptions import KEY_ASSUMPTIONS
+from fencepost.checkers.data_plane.key_log import KeyLog, key_log
+from fencepost.checkers.grounds.history_summary import HistorySummary, history_summary
+from fencepost.checkers.grounds.operations import FaultWindow, summary_of_operations
+from fencepost.checkers.setting import Setting
+from fencepost.history.manifest import Readers
 
 Values = dict[str, list[tuple[int, ...]]]
 

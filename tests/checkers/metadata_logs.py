@@ -69,14 +69,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from checkers.anomaly import Anomaly, anomalies_of
-from checkers.facts import Facts, Judged, Tables
-from checkers.metadata.view import MetadataView
-from checkers.proof import Proof
-from checkers.table_check import TableKernel
-from history.cluster_schema import METADATA_LOG, WIRE
-from history.request_schema import DESCRIBES
-from history.schema import FAULTS
+from fencepost.checkers.anomaly import Anomaly, anomalies_of
+from fencepost.checkers.facts import Facts, Judged, Tables
+from fencepost.checkers.metadata.view import MetadataView
+from fencepost.checkers.proof import Proof
+from fencepost.checkers.table_check import TableKernel
+from fencepost.history.cluster_schema import METADATA_LOG, WIRE
+from fencepost.history.request_schema import DESCRIBES
+from fencepost.history.schema import FAULTS
 
 Row = dict[str, Any]
 

@@ -6,8 +6,8 @@ Times and durations are in ms, as in the tests' small language; moments are in n
 import re
 from collections.abc import Mapping
 
-from checkers.anomaly import Anomaly, Found, anomalies_of
-from checkers.proof import NAMED, Fact, FactKind, Proof
+from fencepost.checkers.anomaly import Anomaly, Found, anomalies_of
+from fencepost.checkers.proof import NAMED, Fact, FactKind, Proof
 
 _NS_A_MS = 1_000_000
 _TIMES = (FactKind.TIME, FactKind.DURATION)

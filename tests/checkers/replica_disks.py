@@ -17,8 +17,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from history.cluster_schema import REPLICA_RECORDS, REPLICAS
-from history.schema import FAULTS, RECORDS
+from fencepost.history.cluster_schema import REPLICA_RECORDS, REPLICAS
+from fencepost.history.schema import FAULTS, RECORDS
 
 _MS = 1_000_000
 _LINE = re.compile(r"(?P<node>\S+?)(?: (?P<key>\S+-\d+))?: (?P<rest>.*)")

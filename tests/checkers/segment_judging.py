@@ -9,16 +9,16 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from checkers.catalogue import KEY_CHECKS
-from checkers.data_plane.key_check import KeyCheck
-from checkers.data_plane.large.files import Limits, large_keys_of
-from checkers.data_plane.large.jobs import Jobs
-from checkers.data_plane.large.keys import large_key_rows, surveys_wanted
-from checkers.data_plane.large.survey import Grain
-from checkers.runner.table_pieces import outline
-from checkers.runner.tables import SealedFile
-from checkers.runner.tasks import InProcessTasks, Parcel
-from checkers.setting import Setting
+from fencepost.checkers.catalogue import KEY_CHECKS
+from fencepost.checkers.data_plane.key_check import KeyCheck
+from fencepost.checkers.data_plane.large.files import Limits, large_keys_of
+from fencepost.checkers.data_plane.large.jobs import Jobs
+from fencepost.checkers.data_plane.large.keys import large_key_rows, surveys_wanted
+from fencepost.checkers.data_plane.large.survey import Grain
+from fencepost.checkers.runner.table_pieces import outline
+from fencepost.checkers.runner.tables import SealedFile
+from fencepost.checkers.runner.tasks import InProcessTasks, Parcel
+from fencepost.checkers.setting import Setting
 
 Row = dict[str, Any]
 

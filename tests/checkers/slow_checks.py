@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from history.manifest import Readers
+from fencepost.history.manifest import Readers
 
 Row = dict[str, Any]
 Found = list[tuple[bool, tuple[int, ...]]]

@@ -17,8 +17,8 @@ from typing import Final
 
 import pyspark
 
-from clusters.hosts.warden import Warden
-from clusters.provision.java import find_java, spark_java_home
+from fencepost.clusters.hosts.warden import Warden
+from fencepost.clusters.provision.java import find_java, spark_java_home
 
 WORKERS: Final = 2
 _START_TIMEOUT_S: Final = 60.0

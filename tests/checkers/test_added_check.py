@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from checkers.table_check import TableCheck
+from fencepost.checkers.table_check import TableCheck
 
-PAGE = Path(__file__).parents[2] / "docs" / "add-a-check.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "add-a-check.md"
 BLOCK = re.compile(r"^ *```python\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
-NAME = "checkers.control_plane.repeated_replica"
+NAME = "fencepost.checkers.control_plane.repeated_replica"
 
 
 def test_the_page_adds_a_check_that_its_own_tests_hold_to(monkeypatch: pytest.MonkeyPatch) -> None:

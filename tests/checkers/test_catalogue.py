@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-import checkers
-from checkers.anomalies_page import anomalies_list, anomalies_page
-from checkers.catalogue import CATALOGUE, asked, entry_of, names_of
-from checkers.entry import CatalogueEntry, Kind, Strength
-from history.schema import TABLES
+from fencepost import checkers
+from fencepost.checkers.anomalies_page import anomalies_list, anomalies_page
+from fencepost.checkers.catalogue import CATALOGUE, asked, entry_of, names_of
+from fencepost.checkers.entry import CatalogueEntry, Kind, Strength
+from fencepost.history.schema import TABLES
 
-DOCS = Path(__file__).parents[2] / "docs"
+DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 
 def test_the_documentation_is_the_one_that_the_catalogue_generates() -> None:

@@ -10,20 +10,20 @@ import pyarrow.parquet as pq
 import pytest
 from proving import assert_proof
 
-from checkers.anomaly import ANOMALIES, Found, anomalies_of
-from checkers.catalogue import KEY_CHECKS, asked
-from checkers.check import check_run
-from checkers.data_plane.key_assumptions import KEY_ASSUMPTIONS
-from checkers.data_plane.key_log import KeyLog
-from checkers.runner.tasks import TaskSession, run_tasks
-from checkers.verdict import CheckResult, Validity, Verdict, read_verdict
-from generators.draft import LIES, HistoryRecipe
-from generators.kafka import write_synthetic_run
-from history.failure import HarnessError
-from history.manifest import read_manifest, write_manifest
-from history.run_directory import RunDirectory
-from history.seal import note_digests
-from history.writer import bucket_file, bucket_of
+from fencepost.checkers.anomaly import ANOMALIES, Found, anomalies_of
+from fencepost.checkers.catalogue import KEY_CHECKS, asked
+from fencepost.checkers.check import check_run
+from fencepost.checkers.data_plane.key_assumptions import KEY_ASSUMPTIONS
+from fencepost.checkers.data_plane.key_log import KeyLog
+from fencepost.checkers.runner.tasks import TaskSession, run_tasks
+from fencepost.checkers.verdict import CheckResult, Validity, Verdict, read_verdict
+from fencepost.generators.draft import LIES, HistoryRecipe
+from fencepost.generators.kafka import write_synthetic_run
+from fencepost.history.failure import HarnessError
+from fencepost.history.manifest import read_manifest, write_manifest
+from fencepost.history.run_directory import RunDirectory
+from fencepost.history.seal import note_digests
+from fencepost.history.writer import bucket_file, bucket_of
 
 _SMALL = HistoryRecipe(sends=3000)
 _LYING = HistoryRecipe(sends=3000, lies=("lost-write", "duplicate"))

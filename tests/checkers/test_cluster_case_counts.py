@@ -22,64 +22,74 @@ from metadata_logs import (
 )
 from replica_disks import disks as replicas_on_disks
 
-from checkers.catalogue import TABLE_CHECKS, entry_of
-from checkers.control_plane.deposed_controller_write import deposed_controller_writes
-from checkers.control_plane.epoch_check_bypassed import bypassed_epoch_checks
-from checkers.control_plane.epochs import epochs_that_went_back
-from checkers.control_plane.fencing import fenced_too_early, fenced_too_late
-from checkers.control_plane.illegal_isr import elr_overlaps, empty_isrs, strange_isrs
-from checkers.control_plane.illegal_transition import illegal_transitions
-from checkers.control_plane.inactive_leader import inactive_leaders
-from checkers.control_plane.ineligible_member import ineligible_members
-from checkers.control_plane.leaderless import leaderless
-from checkers.control_plane.lost_metadata_write import lost_metadata_writes
-from checkers.control_plane.lost_reassignment import lost_reassignments
-from checkers.control_plane.metadata_divergence import metadata_divergences
-from checkers.control_plane.metadata_watermark_ahead import metadata_watermarks_ahead
-from checkers.control_plane.nonlinearizable_isr import nonlinearizable_isrs
-from checkers.control_plane.shared_identity import shared_identities
-from checkers.control_plane.shared_producer_ids import shared_producer_ids
-from checkers.control_plane.stale_controller import stale_controllers
-from checkers.control_plane.stale_epoch_join import stale_epoch_joins
-from checkers.control_plane.stale_request_accepted import stale_requests_accepted
-from checkers.control_plane.two_leaders import two_leaders
-from checkers.control_plane.unasked_change import unasked_changes
-from checkers.control_plane.unfetched_epoch import unfetched_epochs
-from checkers.control_plane.unlogged_setting import unlogged_settings
-from checkers.control_plane.unwritten_setting import unwritten_settings
-from checkers.facts import Facts, Judged, Tables
-from checkers.grounds.node_logs import CHECKS as NODE_CHECKS
-from checkers.life_cycle.controller_heartbeats import (
+from fencepost.checkers.catalogue import TABLE_CHECKS, entry_of
+from fencepost.checkers.control_plane.deposed_controller_write import deposed_controller_writes
+from fencepost.checkers.control_plane.epoch_check_bypassed import bypassed_epoch_checks
+from fencepost.checkers.control_plane.epochs import epochs_that_went_back
+from fencepost.checkers.control_plane.fencing import fenced_too_early, fenced_too_late
+from fencepost.checkers.control_plane.illegal_isr import elr_overlaps, empty_isrs, strange_isrs
+from fencepost.checkers.control_plane.illegal_transition import illegal_transitions
+from fencepost.checkers.control_plane.inactive_leader import inactive_leaders
+from fencepost.checkers.control_plane.ineligible_member import ineligible_members
+from fencepost.checkers.control_plane.leaderless import leaderless
+from fencepost.checkers.control_plane.lost_metadata_write import lost_metadata_writes
+from fencepost.checkers.control_plane.lost_reassignment import lost_reassignments
+from fencepost.checkers.control_plane.metadata_divergence import metadata_divergences
+from fencepost.checkers.control_plane.metadata_watermark_ahead import metadata_watermarks_ahead
+from fencepost.checkers.control_plane.nonlinearizable_isr import nonlinearizable_isrs
+from fencepost.checkers.control_plane.shared_identity import shared_identities
+from fencepost.checkers.control_plane.shared_producer_ids import shared_producer_ids
+from fencepost.checkers.control_plane.stale_controller import stale_controllers
+from fencepost.checkers.control_plane.stale_epoch_join import stale_epoch_joins
+from fencepost.checkers.control_plane.stale_request_accepted import stale_requests_accepted
+from fencepost.checkers.control_plane.two_leaders import two_leaders
+from fencepost.checkers.control_plane.unasked_change import unasked_changes
+from fencepost.checkers.control_plane.unfetched_epoch import unfetched_epochs
+from fencepost.checkers.control_plane.unlogged_setting import unlogged_settings
+from fencepost.checkers.control_plane.unwritten_setting import unwritten_settings
+from fencepost.checkers.facts import Facts, Judged, Tables
+from fencepost.checkers.grounds.node_logs import CHECKS as NODE_CHECKS
+from fencepost.checkers.life_cycle.controller_heartbeats import (
     accepted_heartbeats,
     refused_incarnations,
     timeouts_out_of_order,
     ungated_requests,
 )
-from checkers.life_cycle.duplicate_id import duplicate_ids
-from checkers.life_cycle.host_ids import host_garbage, wrong_ids, wrong_mappings
-from checkers.life_cycle.incarnation_went_back import incarnations_that_went_back
-from checkers.life_cycle.never_unfenced import never_unfenced
-from checkers.life_cycle.refused_but_running import refused_but_running
-from checkers.life_cycle.served_while_fenced import served_while_fenced
-from checkers.life_cycle.shared_registration import shared_registrations
-from checkers.life_cycle.unsafe_shutdown import unsafe_shutdowns
-from checkers.replicas.below_min_isr import acknowledged_below_min_isr
-from checkers.replicas.deposed_leader_write import deposed_leader_writes
-from checkers.replicas.stray_replica import stray_replicas
-from checkers.slices import OF_KEYS
-from checkers.visibility.early_level import early_offers
-from checkers.visibility.false_lowest import false_lowest_offsets
-from checkers.visibility.unlogged_replicas import unlogged_replicas
-from checkers.visibility.wrong_topic_id import wrong_topic_ids
-from checkers.znodes.server_disks import (
+from fencepost.checkers.life_cycle.duplicate_id import duplicate_ids
+from fencepost.checkers.life_cycle.host_ids import host_garbage, wrong_ids, wrong_mappings
+from fencepost.checkers.life_cycle.incarnation_went_back import incarnations_that_went_back
+from fencepost.checkers.life_cycle.never_unfenced import never_unfenced
+from fencepost.checkers.life_cycle.refused_but_running import refused_but_running
+from fencepost.checkers.life_cycle.served_while_fenced import served_while_fenced
+from fencepost.checkers.life_cycle.shared_registration import shared_registrations
+from fencepost.checkers.life_cycle.unsafe_shutdown import unsafe_shutdowns
+from fencepost.checkers.replicas.below_min_isr import acknowledged_below_min_isr
+from fencepost.checkers.replicas.deposed_leader_write import deposed_leader_writes
+from fencepost.checkers.replicas.stray_replica import stray_replicas
+from fencepost.checkers.slices import OF_KEYS
+from fencepost.checkers.visibility.early_level import early_offers
+from fencepost.checkers.visibility.false_lowest import false_lowest_offsets
+from fencepost.checkers.visibility.unlogged_replicas import unlogged_replicas
+from fencepost.checkers.visibility.wrong_topic_id import wrong_topic_ids
+from fencepost.checkers.znodes.server_disks import (
     divergent_transactions,
     divergent_trees,
     orphan_ephemerals,
 )
-from history.cluster_schema import METADATA_OFFSETS, NODE_SETTINGS, QUORUM_CLAIMS, REPLICAS
-from history.ensemble_schema import ENSEMBLE
-from history.request_schema import DESCRIBES, METADATA_WRITES, PARTITION_WRITES, TOPIC_SETTINGS
-from history.schema import FAULTS
+from fencepost.history.cluster_schema import (
+    METADATA_OFFSETS,
+    NODE_SETTINGS,
+    QUORUM_CLAIMS,
+    REPLICAS,
+)
+from fencepost.history.ensemble_schema import ENSEMBLE
+from fencepost.history.request_schema import (
+    DESCRIBES,
+    METADATA_WRITES,
+    PARTITION_WRITES,
+    TOPIC_SETTINGS,
+)
+from fencepost.history.schema import FAULTS
 
 THREE = facts(controllers=3)
 MS = 1_000_000

@@ -13,20 +13,20 @@ from manifests import MANIFEST
 from metadata_logs import FACTS, describes, metadata_log, wire
 from replica_disks import disks
 
-from checkers.catalogue import CATALOGUE, TABLE_CHECKS, entry_of
-from checkers.check import check_run
-from checkers.check_group import CheckGroup, GroupAnswers, Question
-from checkers.control_plane.illegal_isr import CHECKS, EMPTY, NOT_IN_REPLICAS
-from checkers.facts import Facts, Judged, Tables
-from checkers.losses.forensics import ValueFate, read_forensics
-from checkers.runner.tasks import TaskSession
-from checkers.table_check import TableCheck, TableKernel
-from checkers.verdict import CheckResult, Validity
-from history.cluster_schema import NODE_SETTINGS
-from history.manifest import write_manifest
-from history.run_directory import RunDirectory
-from history.seal import note_digests
-from history.writer import write_tables
+from fencepost.checkers.catalogue import CATALOGUE, TABLE_CHECKS, entry_of
+from fencepost.checkers.check import check_run
+from fencepost.checkers.check_group import CheckGroup, GroupAnswers, Question
+from fencepost.checkers.control_plane.illegal_isr import CHECKS, EMPTY, NOT_IN_REPLICAS
+from fencepost.checkers.facts import Facts, Judged, Tables
+from fencepost.checkers.losses.forensics import ValueFate, read_forensics
+from fencepost.checkers.runner.tasks import TaskSession
+from fencepost.checkers.table_check import TableCheck, TableKernel
+from fencepost.checkers.verdict import CheckResult, Validity
+from fencepost.history.cluster_schema import NODE_SETTINGS
+from fencepost.history.manifest import write_manifest
+from fencepost.history.run_directory import RunDirectory
+from fencepost.history.seal import note_digests
+from fencepost.history.writer import write_tables
 
 LOG = """
     1 register 1 at -9000

@@ -7,11 +7,11 @@ import pyarrow as pa
 import pytest
 from manifests import MANIFEST
 
-from checkers.anomaly import ANOMALIES, Anomaly
-from checkers.explained import explained
-from checkers.proof import Proof
-from checkers.verdict import CheckResult, Validity, Verdict
-from history.manifest import Manifest, NotWhole
+from fencepost.checkers.anomaly import ANOMALIES, Anomaly
+from fencepost.checkers.explained import explained
+from fencepost.checkers.proof import Proof
+from fencepost.checkers.verdict import CheckResult, Validity, Verdict
+from fencepost.history.manifest import Manifest, NotWhole
 
 LACKING = "not whole 60 s after a fault was healed: broker-2 takes no part; and 122 more"
 S = 1_000_000_000

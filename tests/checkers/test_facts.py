@@ -10,9 +10,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from manifests import MANIFEST
 
-from checkers.facts import Facts, facts_of
-from checkers.metadata.log_of_record import BatchTimes
-from history.clock import ClockSkew
+from fencepost.checkers.facts import Facts, facts_of
+from fencepost.checkers.metadata.log_of_record import BatchTimes
+from fencepost.history.clock import ClockSkew
 
 S = 1_000_000_000
 MS = 1_000_000

@@ -10,13 +10,19 @@ import pyarrow as pa
 import pytest
 from manifests import MANIFEST
 
-from checkers.anomaly import ANOMALIES, Anomaly
-from checkers.catalogue import CATALOGUE, TABLE_CHECKS
-from checkers.entry import Kind, Nearness
-from checkers.findings import findings_of
-from checkers.losses.forensics import Acknowledgement, Forensics, Loss, LossyElection, ValueFate
-from checkers.proof import NAMED, Proof
-from checkers.verdict import CheckResult, RunFinding, Validity, Verdict
+from fencepost.checkers.anomaly import ANOMALIES, Anomaly
+from fencepost.checkers.catalogue import CATALOGUE, TABLE_CHECKS
+from fencepost.checkers.entry import Kind, Nearness
+from fencepost.checkers.findings import findings_of
+from fencepost.checkers.losses.forensics import (
+    Acknowledgement,
+    Forensics,
+    Loss,
+    LossyElection,
+    ValueFate,
+)
+from fencepost.checkers.proof import NAMED, Proof
+from fencepost.checkers.verdict import CheckResult, RunFinding, Validity, Verdict
 
 S = 1_000_000_000
 JOIN = "{broker_id} at {metadata_offset} by an {api} (frame {frame}) when it had {epoch}"

@@ -10,16 +10,16 @@ import pyarrow.parquet as pq
 import pytest
 from metadata_logs import FACTS
 
-from checkers.control_plane.stuck_isr import CHECKS
-from checkers.facts import Judged, Tables
-from checkers.kernel_calls import KernelCall, KernelCaller, shared_count
-from checkers.metadata.view import MetadataView
-from checkers.runner.tables import SealedFile
-from checkers.slices import Slice, Split
-from checkers.sources import streamed
-from checkers.table_check import SlicedKernel
-from history.request_schema import DESCRIBES
-from history.schema import TABLES
+from fencepost.checkers.control_plane.stuck_isr import CHECKS
+from fencepost.checkers.facts import Judged, Tables
+from fencepost.checkers.kernel_calls import KernelCall, KernelCaller, shared_count
+from fencepost.checkers.metadata.view import MetadataView
+from fencepost.checkers.runner.tables import SealedFile
+from fencepost.checkers.slices import Slice, Split
+from fencepost.checkers.sources import streamed
+from fencepost.checkers.table_check import SlicedKernel
+from fencepost.history.request_schema import DESCRIBES
+from fencepost.history.schema import TABLES
 
 BUCKET = Slice(Split.RECORDS, 3, 16)
 STRETCHES = (

@@ -11,12 +11,12 @@ from judging import setting_of
 from slow_checks import SlowKey
 from small_histories import KEY, histories
 
-from checkers.anomaly import Anomaly, anomalies_of
-from checkers.catalogue import KEY_CHECKS
-from checkers.data_plane.key_assumptions import KEY_ASSUMPTIONS
-from checkers.data_plane.key_log import key_log
-from checkers.data_plane.log import _by_sorting, _by_table
-from history.manifest import Readers
+from fencepost.checkers.anomaly import Anomaly, anomalies_of
+from fencepost.checkers.catalogue import KEY_CHECKS
+from fencepost.checkers.data_plane.key_assumptions import KEY_ASSUMPTIONS
+from fencepost.checkers.data_plane.key_log import key_log
+from fencepost.checkers.data_plane.log import _by_sorting, _by_table
+from fencepost.history.manifest import Readers
 
 pytestmark = pytest.mark.slow
 

@@ -7,12 +7,12 @@ import pytest
 from histories import History
 from judging import doubts, never, summary
 
-from generators.draft import HistoryRecipe
-from generators.long_histories import write_long_synthetic_run
-from history.failure import HarnessError
-from history.manifest import read_manifest
-from history.reader import load_table
-from history.run_directory import RunDirectory
+from fencepost.generators.draft import HistoryRecipe
+from fencepost.generators.long_histories import write_long_synthetic_run
+from fencepost.history.failure import HarnessError
+from fencepost.history.manifest import read_manifest
+from fencepost.history.reader import load_table
+from fencepost.history.run_directory import RunDirectory
 
 _RECIPE = HistoryRecipe(sends=1000, keys=3, crash_rate=0.05, batch=10)
 

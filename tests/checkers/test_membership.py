@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from checkers.membership import distinct, has_repeats, is_among
+from fencepost.checkers.membership import distinct, has_repeats, is_among
 
 VALUES = st.lists(st.integers(-5, 5), max_size=20)
 

@@ -6,7 +6,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from checkers.packed import PackedTable
+from fencepost.checkers.packed import PackedTable
 
 SCHEMA = pa.schema([("number", pa.int64()), ("word", pa.string()), ("list", pa.list_(pa.int32()))])
 ROWS = st.lists(

@@ -6,8 +6,8 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from checkers.anomaly import ANOMALIES, SENTENCES, Anomaly, anomalies_of
-from checkers.proof import Fact, FactKind, Proof
+from fencepost.checkers.anomaly import ANOMALIES, SENTENCES, Anomaly, anomalies_of
+from fencepost.checkers.proof import Fact, FactKind, Proof
 
 WORD = Fact(kind=FactKind.WORD, name="node", value="b-2")
 GONE = Proof.of(

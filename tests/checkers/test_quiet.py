@@ -7,11 +7,11 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from metadata_logs import wire
 
-from checkers.metadata.rpcs import rpcs
-from checkers.quiet import CONTROLLER_REQUESTS, long_waits, quiet
-from checkers.rows import OPEN_NS
-from checkers.sources import source_of
-from history.schema import FAULTS
+from fencepost.checkers.metadata.rpcs import rpcs
+from fencepost.checkers.quiet import CONTROLLER_REQUESTS, long_waits, quiet
+from fencepost.checkers.rows import OPEN_NS
+from fencepost.checkers.sources import source_of
+from fencepost.history.schema import FAULTS
 
 SPANS = st.lists(st.tuples(st.integers(0, 20), st.one_of(st.none(), st.integers(0, 8))), max_size=6)
 

@@ -7,14 +7,21 @@ import pytest
 from histories import history
 from judging import summary
 
-from checkers.anomaly import Anomaly
-from checkers.catalogue import entry_of
-from checkers.finding_rows import FINDINGS
-from checkers.grounds.assumptions import run_assumptions
-from checkers.proof import Proof
-from checkers.results import FileAnswers, file_answers, result_of
-from checkers.verdict import CheckResult, Validity, Verdict, read_verdict, worst, write_verdict
-from history.failure import HarnessError
+from fencepost.checkers.anomaly import Anomaly
+from fencepost.checkers.catalogue import entry_of
+from fencepost.checkers.finding_rows import FINDINGS
+from fencepost.checkers.grounds.assumptions import run_assumptions
+from fencepost.checkers.proof import Proof
+from fencepost.checkers.results import FileAnswers, file_answers, result_of
+from fencepost.checkers.verdict import (
+    CheckResult,
+    Validity,
+    Verdict,
+    read_verdict,
+    worst,
+    write_verdict,
+)
+from fencepost.history.failure import HarnessError
 
 WHOLE = FileAnswers(record_count=0, unreadable=(), seconds=0.0)
 PROOF = {

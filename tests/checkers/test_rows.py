@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from checkers.rows import places_in_runs
-from checkers.slices import slice_count
+from fencepost.checkers.rows import places_in_runs
+from fencepost.checkers.slices import slice_count
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-import checkers
-from checkers.proof import NAMED, Proof
+from fencepost import checkers
+from fencepost.checkers.proof import NAMED, Proof
 
 ROOT = Path(checkers.__path__[0])
 TESTS = Path(__file__).parent

@@ -12,17 +12,17 @@ from metadata_logs import FACTS, asked, facts, proofs, sentence, tables, told
 from proving import only
 from replica_disks import disks, faults
 
-from checkers.anomaly import anomalies_of
-from checkers.control_plane.nonlinearizable_isr import nonlinearizable_isrs
-from checkers.control_plane.stale_epoch_join import stale_epoch_joins
-from checkers.control_plane.stuck_replica import stuck_replicas
-from checkers.cycles.inference import inferred
-from checkers.cycles.judgement import cycles_in, reasons_in, spelled_cycle
-from checkers.linearizability.versioned import nonlinearizable
-from checkers.znodes.server_disks import orphan_ephemerals
-from generators.list_append import transactions_of
-from history.models import Isolation, Model
-from history.schema import MICRO_OPERATIONS, MODEL_OPERATIONS
+from fencepost.checkers.anomaly import anomalies_of
+from fencepost.checkers.control_plane.nonlinearizable_isr import nonlinearizable_isrs
+from fencepost.checkers.control_plane.stale_epoch_join import stale_epoch_joins
+from fencepost.checkers.control_plane.stuck_replica import stuck_replicas
+from fencepost.checkers.cycles.inference import inferred
+from fencepost.checkers.cycles.judgement import cycles_in, reasons_in, spelled_cycle
+from fencepost.checkers.linearizability.versioned import nonlinearizable
+from fencepost.checkers.znodes.server_disks import orphan_ephemerals
+from fencepost.generators.list_append import transactions_of
+from fencepost.history.models import Isolation, Model
+from fencepost.history.schema import MICRO_OPERATIONS, MODEL_OPERATIONS
 
 
 def test_a_plain_rule() -> None:

@@ -8,12 +8,12 @@ import pyarrow as pa
 import pytest
 from metadata_logs import FACTS, ON_ZOOKEEPER, asked, metadata_log, tables
 
-import checkers
-from checkers.catalogue import TABLE_CHECKS
-from checkers.life_cycle.controller_heartbeats import ungated_requests
-from checkers.metadata.setting_values import whole_number
-from history.cluster_schema import NODE_SETTINGS
-from history.schema import TABLES
+from fencepost import checkers
+from fencepost.checkers.catalogue import TABLE_CHECKS
+from fencepost.checkers.life_cycle.controller_heartbeats import ungated_requests
+from fencepost.checkers.metadata.setting_values import whole_number
+from fencepost.history.cluster_schema import NODE_SETTINGS
+from fencepost.history.schema import TABLES
 
 SPELLINGS = (
     "",

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from checkers.spans import Span, common, outside
+from fencepost.checkers.spans import Span, common, outside
 
 _END = 20
 _SPAN = st.tuples(st.integers(0, _END), st.integers(1, 6)).map(

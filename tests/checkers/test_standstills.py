@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from checkers.standstills import Standstills
-from history.schema import FAULTS
+from fencepost.checkers.standstills import Standstills
+from fencepost.history.schema import FAULTS
 
 S = 1_000_000_000
 

@@ -4,9 +4,9 @@ import pytest
 from histories import History
 from judging import allowed, doubts, never, summary
 
-from generators.draft import LIES, HistoryRecipe
-from generators.kafka import SyntheticRun, manifest_of, synthetic_history
-from history.manifest import Readers
+from fencepost.generators.draft import LIES, HistoryRecipe
+from fencepost.generators.kafka import SyntheticRun, manifest_of, synthetic_history
+from fencepost.history.manifest import Readers
 
 pytestmark = pytest.mark.slow
 

@@ -5,11 +5,11 @@ from dataclasses import replace
 import pytest
 from manifests import MANIFEST
 
-from checkers.case_counts import with_case_count
-from checkers.catalogue import entry_of
-from checkers.grounds.required import required
-from checkers.verdict import CheckResult, Validity, Verdict, worst
-from history.manifest import Manifest, Promises
+from fencepost.checkers.case_counts import with_case_count
+from fencepost.checkers.catalogue import entry_of
+from fencepost.checkers.grounds.required import required
+from fencepost.checkers.verdict import CheckResult, Validity, Verdict, worst
+from fencepost.history.manifest import Manifest, Promises
 
 PROMISES = Promises(idempotent=True, acks="all", consume="assign")
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 import pytest
 import waiting
 
-from clusters.hosts.warden import Warden
+from fencepost.clusters.hosts.warden import Warden
 
 
 @pytest.fixture(scope="session")

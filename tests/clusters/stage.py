@@ -8,14 +8,14 @@ import itertools
 from collections.abc import Callable, Container, Iterable
 from typing import Any
 
-from clusters.node_port import effects as border
-from clusters.node_port.storage import META_PROPERTIES, MetaProperties
-from clusters.reference.nodes.configuration import MS
-from clusters.simulation.disk import Disk
-from clusters.simulation.host import Channel, ProcessState, SimulatedHost
-from clusters.simulation.kinds import KIND_COUNT
-from clusters.simulation.network import Latency, open_key
-from clusters.simulation.world import World as Simulation
+from fencepost.clusters.node_port import effects as border
+from fencepost.clusters.node_port.storage import META_PROPERTIES, MetaProperties
+from fencepost.clusters.reference.nodes.configuration import MS
+from fencepost.clusters.simulation.disk import Disk
+from fencepost.clusters.simulation.host import Channel, ProcessState, SimulatedHost
+from fencepost.clusters.simulation.kinds import KIND_COUNT
+from fencepost.clusters.simulation.network import Latency, open_key
+from fencepost.clusters.simulation.world import World as Simulation
 
 CLUSTER = "test-cluster"
 LATENCY_NS = 1 * MS

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from zlib import adler32
 
-from clusters.data_tree.transactions import (
+from fencepost.clusters.data_tree.transactions import (
     CONTAINER_OWNER,
     TTL_OWNER,
     Acl,
@@ -20,7 +20,7 @@ from clusters.data_tree.transactions import (
     SetDataTxn,
     Transaction,
 )
-from clusters.data_tree.tree import DataTree
+from fencepost.clusters.data_tree.tree import DataTree
 
 TYPES: Mapping[str, int] = {
     "error": -1,

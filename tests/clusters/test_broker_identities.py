@@ -1,7 +1,7 @@
 """Which broker id a node has, as registrations name its listeners."""
 
-from clusters.identities import NO_ID, Identities, node_with
-from clusters.port import NodeName
+from fencepost.clusters.identities import NO_ID, Identities, node_with
+from fencepost.clusters.port import NodeName
 
 ONE, TWO, THREE, SERVER = map(NodeName, ("broker-1", "broker-2", "broker-3", "zookeeper-1"))
 FIRST = {SERVER: 2001, ONE: 1, TWO: 2, THREE: 3}

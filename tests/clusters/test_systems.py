@@ -8,26 +8,26 @@ from typing import ClassVar
 
 import pytest
 
-from clusters import systems
-from clusters.kafka.configuration import nodes_of
-from clusters.kafka_migrating.system import KafkaMigratingSpec
-from clusters.kafka_port import BrokersSpec, KafkaSpec, Quorum
-from clusters.kafka_zookeeper.system import KafkaZooKeeperSpec
-from clusters.observation import AllRecovered, Condition, Down, Observation
-from clusters.port import ClusterSpec, NodeName, NodeRole, NodeState
-from clusters.reference_zookeeper.system import ReferenceZooKeeperSpec
-from clusters.system import Make, System
-from clusters.systems import ROLES, SYSTEMS, kinds_of_node, system_of
-from clusters.zookeeper.system import ZooKeeperSpec
-from harness.scenario.scenario import Scenario, load_scenario
-from history.failure import SpecError, UsageError
-from nemesis.mix import Mix
-from nemesis.schedules.partitions import drawn_cut
-from nemesis.steps import flat
-from nemesis.targets import Scene
-from nemesis.verbs.kill import Kill
-from workloads.kind import WorkloadKind
-from workloads.registry import KINDS
+from fencepost.clusters import systems
+from fencepost.clusters.kafka.configuration import nodes_of
+from fencepost.clusters.kafka_migrating.system import KafkaMigratingSpec
+from fencepost.clusters.kafka_port import BrokersSpec, KafkaSpec, Quorum
+from fencepost.clusters.kafka_zookeeper.system import KafkaZooKeeperSpec
+from fencepost.clusters.observation import AllRecovered, Condition, Down, Observation
+from fencepost.clusters.port import ClusterSpec, NodeName, NodeRole, NodeState
+from fencepost.clusters.reference_zookeeper.system import ReferenceZooKeeperSpec
+from fencepost.clusters.system import Make, System
+from fencepost.clusters.systems import ROLES, SYSTEMS, kinds_of_node, system_of
+from fencepost.clusters.zookeeper.system import ZooKeeperSpec
+from fencepost.harness.scenario.scenario import Scenario, load_scenario
+from fencepost.history.failure import SpecError, UsageError
+from fencepost.nemesis.mix import Mix
+from fencepost.nemesis.schedules.partitions import drawn_cut
+from fencepost.nemesis.steps import flat
+from fencepost.nemesis.targets import Scene
+from fencepost.nemesis.verbs.kill import Kill
+from fencepost.workloads.kind import WorkloadKind
+from fencepost.workloads.registry import KINDS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,9 +12,9 @@ from collections import defaultdict
 
 import pytest
 
-from clusters.reference.nodes.rules import Rules
-from clusters.reference.zk.rules import ZkRules
-from harness.trials.rules_page import RuleRow, rows
+from fencepost.clusters.reference.nodes.rules import Rules
+from fencepost.clusters.reference.zk.rules import ZkRules
+from fencepost.harness.trials.rules_page import RuleRow, rows
 
 SAID = "rule: "
 

@@ -40,8 +40,8 @@ def site(built: Path) -> Path:
 def fencepost(*arguments: str, site: Path, directory: Path) -> "subprocess.CompletedProcess[str]":
     """Run the installed command there; it first prints where its packages are."""
     # `-P -c` and this path: the installed packages are found, those of the checkout are not.
-    where = "import harness; print(harness.__file__)"
-    program = f"{where}; from harness.cli.main import main; main({[*arguments]})"
+    where = "import fencepost; print(fencepost.__file__)"
+    program = f"{where}; from fencepost.harness.cli.main import main; main({[*arguments]})"
     return subprocess.run(
         [sys.executable, "-P", "-c", program],
         cwd=directory,
@@ -74,13 +74,14 @@ def test_the_wheel_brings_every_data_file_and_no_test(built: Path) -> None:
     (wheel,) = built.glob("*.whl")
     names = set(zipfile.ZipFile(wheel).namelist())
     tracked = {
-        path.relative_to(ROOT).as_posix()
+        f"fencepost/{path.relative_to(ROOT).as_posix()}"
         for package in ("checkers", "clusters", "harness", "history", "report", "scenarios")
         for path in (ROOT / package).rglob("*")
         if path.is_file() and path.suffix in {".toml", ".yaml", ".j2", ".css", ".js", ".py"}
     }
     assert tracked <= names
-    assert not [name for name in names if name.startswith(("tests/", "results/"))]
+    assert {name.split("/")[0] for name in names} == {"fencepost", "fencepost-0.1.0.dist-info"}
+    assert not [name for name in names if name.startswith(("fencepost/tests", "fencepost/results"))]
 
 
 def test_the_sdist_has_what_is_needed_to_build_and_test(built: Path) -> None:

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from each_rule_off import SAID, is_on_by_default
 
-from clusters.reference.documents import DOCUMENT_RULES, DOCUMENTS
-from harness.trials.generations import GENERATIONS
-from harness.trials.rules_page import SWITCHES, RuleRow, rows, rules_page
+from fencepost.clusters.reference.documents import DOCUMENT_RULES, DOCUMENTS
+from fencepost.harness.trials.generations import GENERATIONS
+from fencepost.harness.trials.rules_page import SWITCHES, RuleRow, rows, rules_page
 
 ROOT = Path(__file__).parents[2]
 ROWS = rows()
@@ -20,7 +20,7 @@ ROWS = rows()
 
 def test_the_page_is_as_the_code_has_it() -> None:
     page = (ROOT / "docs/rules.md").read_text(encoding="utf-8")
-    assert page == rules_page(), "run python -m harness.trials.rules_page"
+    assert page == rules_page(), "run python -m fencepost.harness.trials.rules_page"
 
 
 def test_the_rules_of_each_document_are_counted_through() -> None:

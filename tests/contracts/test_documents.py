@@ -8,9 +8,9 @@ from pathlib import Path
 import click
 import pytest
 
-from harness.cli.main import cli, main
-from harness.scenario.scenario import load_scenario
-from harness.scenario.sources import library
+from fencepost.harness.cli.main import cli, main
+from fencepost.harness.scenario.scenario import load_scenario
+from fencepost.harness.scenario.sources import library
 
 ROOT = Path(__file__).parents[2]
 PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]

@@ -4,7 +4,6 @@ Lists of exceptions may shrink and not grow: what is on one and need not be any 
 """
 
 import ast
-import tomllib
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +11,9 @@ from statistics import median
 
 ROOT = Path(__file__).parents[2]
 TESTS = ROOT / "tests"
-PACKAGES = tuple(tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["mypy"]["packages"])
+PACKAGES = tuple(
+    sorted(one.name for one in (ROOT / "fencepost").iterdir() if (one / "__init__.py").exists())
+)
 MODULE_LINES_MEDIAN_MAX = 150
 MODULE_LINES_USUAL = 400
 MODULE_LINES_MAX = 500

@@ -6,16 +6,16 @@ from pathlib import Path
 import pytest
 import yaml
 
-from checkers.grounds.tape_parties import ALWAYS_TAPED
-from clusters.port import NodeName
-from clusters.stage import Stage
-from nemesis import verbs
-from nemesis.play import parse_play, step_word
-from nemesis.verbs.registry import VERBS, module_of
-from nemesis.wire.apis import api_name
-from nemesis.wire.decoding.entities import TAPED
-from nemesis.wire.zookeeper.messages import KEYS as MESSAGES_OF_ZOOKEEPER
-from report.frames import DECIDING
+from fencepost.checkers.grounds.tape_parties import ALWAYS_TAPED
+from fencepost.clusters.port import NodeName
+from fencepost.clusters.stage import Stage
+from fencepost.nemesis import verbs
+from fencepost.nemesis.play import parse_play, step_word
+from fencepost.nemesis.verbs.registry import VERBS, module_of
+from fencepost.nemesis.wire.apis import api_name
+from fencepost.nemesis.wire.decoding.entities import TAPED
+from fencepost.nemesis.wire.zookeeper.messages import KEYS as MESSAGES_OF_ZOOKEEPER
+from fencepost.report.frames import DECIDING
 
 STAGE = Stage(
     nodes=tuple(map(NodeName, ("controller-1", "broker-1", "broker-2", "broker-3"))),

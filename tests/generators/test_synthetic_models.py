@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from checkers.anomaly import Found
-from checkers.linearizability.budget import Budget
-from checkers.linearizability.kernels import KERNELS
-from generators.model_lies import MODEL_LIES
-from generators.models import ModelRecipe, model_pieces, model_table
-from generators.objects import FS
-from history.models import Model
+from fencepost.checkers.anomaly import Found
+from fencepost.checkers.linearizability.budget import Budget
+from fencepost.checkers.linearizability.kernels import KERNELS
+from fencepost.generators.model_lies import MODEL_LIES
+from fencepost.generators.models import ModelRecipe, model_pieces, model_table
+from fencepost.generators.objects import FS
+from fencepost.history.models import Model
 
 pytestmark = pytest.mark.slow
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from history.run_directory import RunDirectory
+from fencepost.history.run_directory import RunDirectory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

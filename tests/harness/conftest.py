@@ -8,10 +8,10 @@ from commands import Ended, Fencepost
 from shipped_tasks import ShippedTasks
 from waiting import until
 
-from clusters.hosts.process import orphans
-from harness.cli.main import main
-from harness.run.lock import WAIT_VARIABLE
-from harness.run.spark_start import SparkStart
+from fencepost.clusters.hosts.process import orphans
+from fencepost.harness.cli.main import main
+from fencepost.harness.run.lock import WAIT_VARIABLE
+from fencepost.harness.run.spark_start import SparkStart
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def fencepost(
     if request.node.get_closest_marker("spark") is None:
         monkeypatch.setattr(SparkStart, "begin", lambda _: None)
         monkeypatch.setattr(SparkStart, "session", lambda _: None)
-        for user in ("harness.run.judge", "checkers.runner.spark_tasks"):
+        for user in ("fencepost.harness.run.judge", "fencepost.checkers.runner.spark_tasks"):
             monkeypatch.setattr(f"{user}.SparkTasks", lambda *_, **__: ShippedTasks())
 
     def call(*arguments: str, results: Path) -> Ended:

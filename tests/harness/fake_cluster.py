@@ -6,13 +6,13 @@ Metadata follows the processes at once: a broker that does not run is fenced and
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from clusters.abilities import Skew
-from clusters.kafka_port import ClusterView, KafkaSpec, PartitionView
-from clusters.port import DiskTrouble, NodeName, NodeState
-from clusters.topic_spec import TopicSpec
-from history.clock import ClockSkew
-from history.failure import HarnessError
-from history.manifest import VersionChange
+from fencepost.clusters.abilities import Skew
+from fencepost.clusters.kafka_port import ClusterView, KafkaSpec, PartitionView
+from fencepost.clusters.port import DiskTrouble, NodeName, NodeState
+from fencepost.clusters.topic_spec import TopicSpec
+from fencepost.history.clock import ClockSkew
+from fencepost.history.failure import HarnessError
+from fencepost.history.manifest import VersionChange
 
 NODES = tuple(map(NodeName, ("controller-1", "broker-1", "broker-2", "broker-3")))
 

@@ -2,10 +2,10 @@
 
 from collections.abc import Collection
 
-from clusters.port import NodeName
-from history.failure import UsageError
-from nemesis.wire.rules import Flow, Hold, Rule
-from nemesis.wire.status import Delivery, RuleStatus, WireStatus
+from fencepost.clusters.port import NodeName
+from fencepost.history.failure import UsageError
+from fencepost.nemesis.wire.rules import Flow, Hold, Rule
+from fencepost.nemesis.wire.status import Delivery, RuleStatus, WireStatus
 
 
 class FakeWire:

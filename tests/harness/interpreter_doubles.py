@@ -11,22 +11,22 @@ from fake_cluster import NODES, FakeCluster
 from fake_wire import FakeWire
 from sealed_runs import sealed_table
 
-from clusters.abilities import LinkEnd
-from clusters.port import NodeName, NodeState
-from clusters.stage import Stage
-from harness.interpreter.books import PerformedPlay, Played
-from harness.interpreter.client_faults import ClientFaults
-from harness.interpreter.cutting import cutters_of
-from harness.interpreter.interpreter import Interpreter
-from harness.interpreter.network import Network
-from harness.interpreter.observer import Observer
-from harness.interpreter.performer import Performer
-from history.clock import Clock
-from history.journal import FaultJournal
-from history.run_directory import RunDirectory
-from nemesis.play import parse_play
-from nemesis.verbs.step import Play
-from nemesis.wire.rules import Flow, Link
+from fencepost.clusters.abilities import LinkEnd
+from fencepost.clusters.port import NodeName, NodeState
+from fencepost.clusters.stage import Stage
+from fencepost.harness.interpreter.books import PerformedPlay, Played
+from fencepost.harness.interpreter.client_faults import ClientFaults
+from fencepost.harness.interpreter.cutting import cutters_of
+from fencepost.harness.interpreter.interpreter import Interpreter
+from fencepost.harness.interpreter.network import Network
+from fencepost.harness.interpreter.observer import Observer
+from fencepost.harness.interpreter.performer import Performer
+from fencepost.history.clock import Clock
+from fencepost.history.journal import FaultJournal
+from fencepost.history.run_directory import RunDirectory
+from fencepost.nemesis.play import parse_play
+from fencepost.nemesis.verbs.step import Play
+from fencepost.nemesis.wire.rules import Flow, Link
 
 STAGE = Stage(nodes=NODES, keys=("t-0",), broker_ids=(1, 2, 3))
 

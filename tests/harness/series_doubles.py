@@ -5,14 +5,14 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
-from checkers.verdict import CheckResult, Validity, Verdict
-from harness.progress import Progress, Status
-from harness.run.outcome import RunOutcome
-from harness.scenario.options import RunOptions
-from harness.scenario.scenario import Scenario, load_scenario
-from harness.series.reproduce import Runner, Subject
-from history.manifest import Manifest, Promises, RunState, write_manifest
-from history.run_directory import RunDirectory
+from fencepost.checkers.verdict import CheckResult, Validity, Verdict
+from fencepost.harness.progress import Progress, Status
+from fencepost.harness.run.outcome import RunOutcome
+from fencepost.harness.scenario.options import RunOptions
+from fencepost.harness.scenario.scenario import Scenario, load_scenario
+from fencepost.harness.series.reproduce import Runner, Subject
+from fencepost.history.manifest import Manifest, Promises, RunState, write_manifest
+from fencepost.history.run_directory import RunDirectory
 
 SCENARIO = """\
 name: trial

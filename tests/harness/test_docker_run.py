@@ -7,8 +7,8 @@ from commands import Fencepost
 from own_nodes import OWN_NODES
 from sealed_runs import sealed_table
 
-from clusters.provision.cache import cache_dir
-from history.manifest import read_manifest
+from fencepost.clusters.provision.cache import cache_dir
+from fencepost.history.manifest import read_manifest
 
 pytestmark = [pytest.mark.spark, pytest.mark.docker, pytest.mark.slow]
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.timing import FileWatch
+from fencepost.harness.timing import FileWatch
 
 
 class StoppedTime:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from commands import Fencepost
 
-PAGE = Path(__file__).parents[2] / "docs" / "first-scenario.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "first-scenario.md"
 MINE = Path("mine.yaml")
 ON_KAFKA = "reproduce"
 

@@ -12,7 +12,7 @@ import pytest
 from commands import Fencepost
 from sealed_runs import sealed_table
 
-from history.run_directory import RunDirectory
+from fencepost.history.run_directory import RunDirectory
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
 

@@ -6,10 +6,10 @@ import pytest
 from commands import Fencepost
 from sealed_runs import sealed_table
 
-from clusters.hosts.ledger import left_ledgers
-from clusters.hosts.namespaces import why_no_namespaces
-from clusters.hosts.packets import why_no_rules
-from history.manifest import read_manifest
+from fencepost.clusters.hosts.ledger import left_ledgers
+from fencepost.clusters.hosts.namespaces import why_no_namespaces
+from fencepost.clusters.hosts.packets import why_no_rules
+from fencepost.history.manifest import read_manifest
 
 WHY_NOT = why_no_namespaces() or why_no_rules()
 pytestmark = [

@@ -5,7 +5,7 @@ import io
 import pytest
 from rich.console import Console
 
-from harness.progress import Status, TerminalProgress
+from fencepost.harness.progress import Status, TerminalProgress
 
 WIDTH = 60
 LONG = "checking [in ISR] " + "x" * 200

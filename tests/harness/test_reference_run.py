@@ -7,9 +7,9 @@ import pytest
 from commands import Fencepost
 from sealed_runs import sealed_table
 
-from harness.kept.kept_cluster import kept_of
-from harness.scenario.sources import find_scenario
-from history.manifest import read_manifest
+from fencepost.harness.kept.kept_cluster import kept_of
+from fencepost.harness.scenario.sources import find_scenario
+from fencepost.history.manifest import read_manifest
 
 pytestmark = [
     pytest.mark.spark,

@@ -1,6 +1,6 @@
 """Seeds: every stream of draws is a function of the run's seed and its own name."""
 
-from harness.seeds import stream, stream_seed
+from fencepost.harness.seeds import stream, stream_seed
 
 
 def test_a_stream_is_the_same_on_every_machine_and_independent_of_the_others() -> None:

@@ -19,11 +19,11 @@ import yaml
 from commands import Fencepost
 from sealed_runs import sealed_table
 
-from harness.run.lock import WAIT_VARIABLE
-from history.counts import live_counts
-from history.manifest import RunState, read_manifest
-from history.run_directory import RunDirectory
-from history.schema import RUN_TABLES
+from fencepost.harness.run.lock import WAIT_VARIABLE
+from fencepost.history.counts import live_counts
+from fencepost.history.manifest import RunState, read_manifest
+from fencepost.history.run_directory import RunDirectory
+from fencepost.history.schema import RUN_TABLES
 
 pytestmark = [
     pytest.mark.kafka,
@@ -32,7 +32,7 @@ pytestmark = [
     pytest.mark.usefixtures("nothing_is_left_behind"),
 ]
 
-FENCEPOST = (sys.executable, "-m", "harness.cli")
+FENCEPOST = (sys.executable, "-m", "fencepost")
 SHORT = ("--time-limit", "12s", "--seed", "5", "--no-require")
 """Too short for each kind of fault that the scenario demands."""
 KILLS = int(os.environ.get("FENCEPOST_KILLS", "1"))

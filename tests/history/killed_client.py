@@ -14,9 +14,9 @@ from pathlib import Path
 
 import numpy as np
 
-from history.operation import Outcome
-from history.poll_recorder import PollRecorder
-from history.send_recorder import SendRecorder
+from fencepost.history.operation import Outcome
+from fencepost.history.poll_recorder import PollRecorder
+from fencepost.history.send_recorder import SendRecorder
 
 BATCH = 20
 IN_FLIGHT = 3

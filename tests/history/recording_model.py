@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from history.errors import name_of
-from history.operation import F, Outcome
-from history.poll_recorder import PollRecorder
-from history.send_recorder import SendRecorder
-from history.writer import bucket_of
+from fencepost.history.errors import name_of
+from fencepost.history.operation import F, Outcome
+from fencepost.history.poll_recorder import PollRecorder
+from fencepost.history.send_recorder import SendRecorder
+from fencepost.history.writer import bucket_of
 
 KEYS = ("t-0", "t-1", "u-0", "a-7")
 Row = dict[str, Any]

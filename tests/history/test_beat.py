@@ -8,9 +8,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from history.beat import Beat, BeatGap, Beats, read_beats, stalls
-from history.cluster_tables import fault_table
-from history.journal import FAULTS_FILE, FaultJournal
+from fencepost.history.beat import Beat, BeatGap, Beats, read_beats, stalls
+from fencepost.history.cluster_tables import fault_table
+from fencepost.history.journal import FAULTS_FILE, FaultJournal
 
 S = 1_000_000_000
 
@@ -71,7 +71,7 @@ def test_a_stopped_process_of_ours_tells_that_it_was(tmp_path: Path) -> None:
     path, module = tmp_path / "c.beat", tmp_path / "idle.py"
     module.write_text("import time\ntime.sleep(60)\n")
     process = subprocess.Popen(
-        [sys.executable, "-m", "history.program", "idle"],
+        [sys.executable, "-m", "fencepost.history.program", "idle"],
         env={**os.environ, "PYTHONPATH": f"{tmp_path}:{Path(__file__).parents[2]}"}
         | {"FENCEPOST_BEATS": str(path)},
     )

@@ -1,7 +1,7 @@
 import subprocess
 import sys
 
-from history.clock import Clock
+from fencepost.history.clock import Clock
 
 
 def test_a_clock_starts_at_zero_and_never_goes_back() -> None:

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from history.cluster_tables import write_cluster_tables
-from history.journal import RowJournal, TapeJournal
+from fencepost.history.cluster_tables import write_cluster_tables
+from fencepost.history.journal import RowJournal, TapeJournal
 
 HEARTBEAT = {
     "connection": 1,

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from recording_model import KEYS, Consumer, Model, Producer
 from sealed_runs import sealed_table
 
-from history.failure import HarnessError
-from history.operation import Outcome
-from history.run_directory import RunDirectory
-from history.seal import seal
-from history.send_recorder import SendRecorder
+from fencepost.history.failure import HarnessError
+from fencepost.history.operation import Outcome
+from fencepost.history.run_directory import RunDirectory
+from fencepost.history.seal import seal
+from fencepost.history.send_recorder import SendRecorder
 
 SEGMENT_BYTES = 4096 * 2 + 6 * 64
 

@@ -6,11 +6,11 @@ import confluent_kafka
 import pytest
 from confluent_kafka import KafkaError
 
-from history.errors import ATTEMPTS_UNBOUNDED, Definite, name_of, outcome_of, registry
-from history.errors_page import errors_page
-from history.operation import Outcome
+from fencepost.history.errors import ATTEMPTS_UNBOUNDED, Definite, name_of, outcome_of, registry
+from fencepost.history.errors_page import errors_page
+from fencepost.history.operation import Outcome
 
-DOCS = Path(__file__).parents[2] / "docs"
+DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 
 def test_success_is_ok() -> None:
@@ -71,7 +71,7 @@ def test_every_entry_gives_its_reason() -> None:
 
 
 def test_the_page_is_the_one_drawn_from_the_registry() -> None:
-    assert (DOCS / "errors.md").read_text() == errors_page(), "run python -m history.errors_page"
+    assert (DOCS / "errors.md").read_text() == errors_page(), "run `make docs`"
 
 
 def test_a_client_that_imports_errors_and_recorders_loads_no_table_library() -> None:

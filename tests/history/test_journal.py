@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 from sealed_runs import sealed_table
 
-from history.clock import Clock
-from history.failure import HarnessError
-from history.journal import EventJournal, FaultJournal, ReadJournal, SampleJournal
-from history.run_directory import RunDirectory
+from fencepost.history.clock import Clock
+from fencepost.history.failure import HarnessError
+from fencepost.history.journal import EventJournal, FaultJournal, ReadJournal, SampleJournal
+from fencepost.history.run_directory import RunDirectory
 
 CLOCK = Clock(0)
 

@@ -14,9 +14,9 @@ import pyarrow.compute as pc
 import pytest
 from sealed_runs import sealed_table
 
-from history.counts import live_counts
-from history.run_directory import RunDirectory
-from history.segment_format import PROCESS_SHIFT
+from fencepost.history.counts import live_counts
+from fencepost.history.run_directory import RunDirectory
+from fencepost.history.segment_format import PROCESS_SHIFT
 
 pytestmark = pytest.mark.slow
 

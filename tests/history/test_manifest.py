@@ -7,9 +7,9 @@ from types import MappingProxyType
 
 import pytest
 
-from history.atomic import write_atomically
-from history.failure import HarnessError
-from history.manifest import (
+from fencepost.history.atomic import write_atomically
+from fencepost.history.failure import HarnessError
+from fencepost.history.manifest import (
     Manifest,
     NotWhole,
     Promises,

@@ -11,17 +11,17 @@ import pytest
 from manifests import MANIFEST
 from sealed_runs import sealed_files, sealed_table
 
-from history import model_tables
-from history.failure import HarnessError
-from history.manifest import Manifest, Promises, read_manifest
-from history.model_tables import by_bucket, model_bucket_file
-from history.model_writer import write_model_history
-from history.models import Model
-from history.run_directory import RunDirectory
-from history.schema import MODEL_OPERATIONS, RECORD_BUCKET_COUNT
-from history.seal import seal
-from history.table_file import TableFile
-from history.writer import bucket_of
+from fencepost.history import model_tables
+from fencepost.history.failure import HarnessError
+from fencepost.history.manifest import Manifest, Promises, read_manifest
+from fencepost.history.model_tables import by_bucket, model_bucket_file
+from fencepost.history.model_writer import write_model_history
+from fencepost.history.models import Model
+from fencepost.history.run_directory import RunDirectory
+from fencepost.history.schema import MODEL_OPERATIONS, RECORD_BUCKET_COUNT
+from fencepost.history.seal import seal
+from fencepost.history.table_file import TableFile
+from fencepost.history.writer import bucket_of
 
 
 def manifest(model: Model = Model.REGISTER) -> Manifest:
@@ -77,7 +77,7 @@ def test_a_row_group_holds_one_key_or_several_whole_ones(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(model_tables, "_GROUP_ROWS", 100)
-    monkeypatch.setattr("history.table_file._ROW_GROUP_ROWS", 100)
+    monkeypatch.setattr("fencepost.history.table_file._ROW_GROUP_ROWS", 100)
     keys = [key for key in (f"k{number}" for number in range(200)) if bucket_of(key) == 3][:5]
     sizes = dict(zip(keys, (40, 250, 60, 30, 11), strict=True))
     run = RunDirectory(tmp_path / "run")

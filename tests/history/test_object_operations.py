@@ -8,13 +8,13 @@ import pytest
 from manifests import MANIFEST
 from sealed_runs import sealed_files, sealed_table
 
-from history.clock import Clock
-from history.journal import EventJournal
-from history.manifest import RunState, read_manifest, write_manifest
-from history.models import OPEN_MODELS, Model
-from history.run_directory import RunDirectory
-from history.schema import RECORD_BUCKET_COUNT
-from history.seal import seal
+from fencepost.history.clock import Clock
+from fencepost.history.journal import EventJournal
+from fencepost.history.manifest import RunState, read_manifest, write_manifest
+from fencepost.history.models import OPEN_MODELS, Model
+from fencepost.history.run_directory import RunDirectory
+from fencepost.history.schema import RECORD_BUCKET_COUNT
+from fencepost.history.seal import seal
 
 TABLE = "znode_operations"
 

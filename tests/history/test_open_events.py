@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from sealed_runs import sealed_table
 
-from history.journal import EventJournal
-from history.run_directory import RunDirectory
+from fencepost.history.journal import EventJournal
+from fencepost.history.run_directory import RunDirectory
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import os
 import subprocess
 from pathlib import Path
 
-from history.program import command
+from fencepost.history.program import command
 
 MODULE = """
 import sys

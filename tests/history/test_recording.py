@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from recording_model import KEYS, Consumer, Model, Producer
 from sealed_runs import sealed_table
 
-from history import merge, seal
-from history.operation import Outcome
-from history.run_directory import RunDirectory
+from fencepost.history import merge, seal
+from fencepost.history.operation import Outcome
+from fencepost.history.run_directory import RunDirectory
 
 pytestmark = pytest.mark.slow
 

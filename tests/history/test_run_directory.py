@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from history.failure import UsageError
-from history.run_directory import RunDirectory, find_run
+from fencepost.history.failure import UsageError
+from fencepost.history.run_directory import RunDirectory, find_run
 
 AT = datetime(2025, 3, 4, 5, 6, 7, tzinfo=UTC)
 

@@ -12,16 +12,16 @@ from recording_model import Model, Producer
 from sealed_runs import sealed_table
 from test_manifest import MANIFEST
 
-from history.clock import Clock
-from history.failure import HarnessError
-from history.journal import FaultJournal
-from history.manifest import read_manifest, write_manifest
-from history.operation import Outcome
-from history.reader import load_table
-from history.run_directory import RunDirectory
-from history.schema import RECORD_BUCKET_COUNT, RUN_TABLES
-from history.seal import seal
-from history.writer import bucket_of
+from fencepost.history.clock import Clock
+from fencepost.history.failure import HarnessError
+from fencepost.history.journal import FaultJournal
+from fencepost.history.manifest import read_manifest, write_manifest
+from fencepost.history.operation import Outcome
+from fencepost.history.reader import load_table
+from fencepost.history.run_directory import RunDirectory
+from fencepost.history.schema import RECORD_BUCKET_COUNT, RUN_TABLES
+from fencepost.history.seal import seal
+from fencepost.history.writer import bucket_of
 
 ROOT = Path(__file__).parents[2]
 SENDS = 24_000

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from recording_model import KEYS, Consumer, Model, Producer
 
-from history.counts import ClientCounts, live_counts
-from history.failure import HarnessError
-from history.operation import Outcome
-from history.segment_format import PROCESS_SHIFT
-from history.send_recorder import SendRecorder
+from fencepost.history.counts import ClientCounts, live_counts
+from fencepost.history.failure import HarnessError
+from fencepost.history.operation import Outcome
+from fencepost.history.segment_format import PROCESS_SHIFT
+from fencepost.history.send_recorder import SendRecorder
 
 
 def producer(raw: Path, *, process: int = 3, slot_count: int = 4) -> Producer:

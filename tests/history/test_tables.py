@@ -10,11 +10,11 @@ import pytest
 from recording_model import KEYS, Model, Producer
 from sealed_runs import sealed_files, sealed_table
 
-from history.failure import HarnessError
-from history.operation import Outcome
-from history.reader import load_table
-from history.run_directory import RunDirectory
-from history.schema import (
+from fencepost.history.failure import HarnessError
+from fencepost.history.operation import Outcome
+from fencepost.history.reader import load_table
+from fencepost.history.run_directory import RunDirectory
+from fencepost.history.schema import (
     FAULTS,
     LATER_TABLES,
     OPERATIONS,
@@ -23,8 +23,8 @@ from history.schema import (
     RUN_TABLES,
     SAMPLES,
 )
-from history.seal import seal
-from history.writer import bucket_file, bucket_of, write_tables
+from fencepost.history.seal import seal
+from fencepost.history.writer import bucket_file, bucket_of, write_tables
 
 
 def sealed(root: Path) -> tuple[RunDirectory, Model]:

@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 from manifests import MANIFEST
 
-from checkers.facts import facts_of
-from history.clock import EVERY_NODE, ClockSkew
-from history.wall_clock import STEP_NS, WallClock
+from fencepost.checkers.facts import facts_of
+from fencepost.history.clock import EVERY_NODE, ClockSkew
+from fencepost.history.wall_clock import STEP_NS, WallClock
 
 S = 1_000_000_000
 ORIGIN_UTC_NS = 1_800_000_000 * S

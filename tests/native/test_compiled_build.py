@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from native.build import compiled_modules, why_not
+from fencepost.native.build import compiled_modules, why_not
 
 _ROOT = Path(__file__).parents[2]
 _WORLDS = Path(__file__).parent / "worlds.py"

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from native.rewriting import rewritten
+from fencepost.native.rewriting import rewritten
 
 _SOURCE = '''"""Values."""
 

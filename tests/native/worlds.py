@@ -5,13 +5,13 @@ import sys
 from collections.abc import Iterator
 from dataclasses import replace
 
-from bench.simulator import SECTIONS
-from clusters.compiled import is_compiled
-from clusters.reference.nodes.rules import Rules
-from harness.scenario.scenario import load_scenario
-from harness.scenario.sources import find_scenario
-from harness.trials.plan import drawn_plan, plan_of
-from harness.trials.trial import TrialResult, run_trial
+from fencepost.bench.simulator import SECTIONS
+from fencepost.clusters.compiled import is_compiled
+from fencepost.clusters.reference.nodes.rules import Rules
+from fencepost.harness.scenario.scenario import load_scenario
+from fencepost.harness.scenario.sources import find_scenario
+from fencepost.harness.trials.plan import drawn_plan, plan_of
+from fencepost.harness.trials.trial import TrialResult, run_trial
 
 _STORM_SEEDS = range(1, 26)
 

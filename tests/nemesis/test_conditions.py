@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from clusters.kafka_conditions import (
+from fencepost.clusters.kafka_conditions import (
     ControlledBy,
     Fenced,
     Isr,
@@ -12,8 +12,8 @@ from clusters.kafka_conditions import (
     Registered,
     TopicDeleted,
 )
-from clusters.kafka_port import ClusterView, PartitionView
-from clusters.observation import (
+from fencepost.clusters.kafka_port import ClusterView, PartitionView
+from fencepost.clusters.observation import (
     Acknowledged,
     AllRecovered,
     Changed,
@@ -23,11 +23,11 @@ from clusters.observation import (
     Observation,
     Seen,
 )
-from clusters.port import NodeName, NodeState
-from clusters.stage import Stage
-from history.failure import SpecError
-from nemesis.verbs.await_condition import parse_condition
-from nemesis.wire.status import RuleStatus
+from fencepost.clusters.port import NodeName, NodeState
+from fencepost.clusters.stage import Stage
+from fencepost.history.failure import SpecError
+from fencepost.nemesis.verbs.await_condition import parse_condition
+from fencepost.nemesis.wire.status import RuleStatus
 
 B1, B2 = NodeName("broker-1"), NodeName("broker-2")
 C1 = NodeName("controller-1")

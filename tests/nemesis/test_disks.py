@@ -1,9 +1,9 @@
 """Which disks may be lost: the last member of an ISR keeps its own, and one loss is enough."""
 
-from clusters.kafka_port import ClusterView, PartitionView
-from clusters.port import NodeName
-from nemesis.disks import LostDisks
-from nemesis.targets import Scene
+from fencepost.clusters.kafka_port import ClusterView, PartitionView
+from fencepost.clusters.port import NodeName
+from fencepost.nemesis.disks import LostDisks
+from fencepost.nemesis.targets import Scene
 
 CONTROLLER, ONE, TWO, THREE = map(NodeName, ("controller-1", "broker-1", "broker-2", "broker-3"))
 IDS = {ONE: 1, TWO: 2, THREE: 3}

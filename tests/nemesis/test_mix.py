@@ -9,27 +9,27 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clusters.kafka_port import ClusterView, PartitionView, Role, role_of
-from clusters.observation import Observation
-from clusters.port import NodeName
-from nemesis.mix import Mix
-from nemesis.mix_spec import MixSpec
-from nemesis.play import step_data, step_word
-from nemesis.targets import NamedNodes, Scene
-from nemesis.topology import Flows, cut_off
-from nemesis.verbs.await_condition import Await
-from nemesis.verbs.bandwidth import Bandwidth
-from nemesis.verbs.episode import EpisodeWindow
-from nemesis.verbs.heal import HealPartition
-from nemesis.verbs.lift import Lift
-from nemesis.verbs.move_leader import MoveLeader
-from nemesis.verbs.on_clients import OnClients
-from nemesis.verbs.partition import Partition
-from nemesis.verbs.registry import EPISODES, STRIKES, is_fault
-from nemesis.verbs.restart import Restart
-from nemesis.verbs.rule import Lay
-from nemesis.verbs.step import Breaking, OnNodes, Step
-from nemesis.wire.status import RuleStatus
+from fencepost.clusters.kafka_port import ClusterView, PartitionView, Role, role_of
+from fencepost.clusters.observation import Observation
+from fencepost.clusters.port import NodeName
+from fencepost.nemesis.mix import Mix
+from fencepost.nemesis.mix_spec import MixSpec
+from fencepost.nemesis.play import step_data, step_word
+from fencepost.nemesis.targets import NamedNodes, Scene
+from fencepost.nemesis.topology import Flows, cut_off
+from fencepost.nemesis.verbs.await_condition import Await
+from fencepost.nemesis.verbs.bandwidth import Bandwidth
+from fencepost.nemesis.verbs.episode import EpisodeWindow
+from fencepost.nemesis.verbs.heal import HealPartition
+from fencepost.nemesis.verbs.lift import Lift
+from fencepost.nemesis.verbs.move_leader import MoveLeader
+from fencepost.nemesis.verbs.on_clients import OnClients
+from fencepost.nemesis.verbs.partition import Partition
+from fencepost.nemesis.verbs.registry import EPISODES, STRIKES, is_fault
+from fencepost.nemesis.verbs.restart import Restart
+from fencepost.nemesis.verbs.rule import Lay
+from fencepost.nemesis.verbs.step import Breaking, OnNodes, Step
+from fencepost.nemesis.wire.status import RuleStatus
 
 NODES = tuple(map(NodeName, ("controller-1", "broker-1", "broker-2", "broker-3")))
 IDS = {node: int(node[-1]) for node in NODES[1:]}

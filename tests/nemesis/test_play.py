@@ -2,23 +2,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clusters.kafka_conditions import Fenced, Isr
-from clusters.observation import AllRecovered
-from clusters.port import NodeName
-from clusters.stage import Stage
-from history.failure import SpecError
-from nemesis.play import parse_play, step_data
-from nemesis.steps import prerequisites_of, uses_clients
-from nemesis.targets import NamedNodes
-from nemesis.verbs.await_condition import Await
-from nemesis.verbs.heal import Heal
-from nemesis.verbs.pause import Resume
-from nemesis.verbs.prerequisite import Prerequisite
-from nemesis.verbs.rule import Lay
-from nemesis.verbs.snapshot import TakeSnapshot
-from nemesis.verbs.step import OnNodes, Parties, Play
-from nemesis.verbs.wait import Wait
-from nemesis.wire.rules import Clause, Direction, Hold, Match, Operator
+from fencepost.clusters.kafka_conditions import Fenced, Isr
+from fencepost.clusters.observation import AllRecovered
+from fencepost.clusters.port import NodeName
+from fencepost.clusters.stage import Stage
+from fencepost.history.failure import SpecError
+from fencepost.nemesis.play import parse_play, step_data
+from fencepost.nemesis.steps import prerequisites_of, uses_clients
+from fencepost.nemesis.targets import NamedNodes
+from fencepost.nemesis.verbs.await_condition import Await
+from fencepost.nemesis.verbs.heal import Heal
+from fencepost.nemesis.verbs.pause import Resume
+from fencepost.nemesis.verbs.prerequisite import Prerequisite
+from fencepost.nemesis.verbs.rule import Lay
+from fencepost.nemesis.verbs.snapshot import TakeSnapshot
+from fencepost.nemesis.verbs.step import OnNodes, Parties, Play
+from fencepost.nemesis.verbs.wait import Wait
+from fencepost.nemesis.wire.rules import Clause, Direction, Hold, Match, Operator
 
 STAGE = Stage(
     nodes=tuple(map(NodeName, ("controller-1", "broker-1", "broker-2", "broker-3"))),

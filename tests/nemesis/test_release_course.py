@@ -2,16 +2,16 @@
 
 import pytest
 
-from clusters.port import NodeName
-from clusters.stage import Stage
-from history.failure import SpecError
-from nemesis.play import parse_play, step_data
-from nemesis.targets import Choice, NamedNodes, Share
-from nemesis.verbs.finalise import Finalise
-from nemesis.verbs.members import AddNodes, RemoveNodes
-from nemesis.verbs.restart import Restart
-from nemesis.verbs.start import Start
-from nemesis.verbs.step import OnNodes, Play
+from fencepost.clusters.port import NodeName
+from fencepost.clusters.stage import Stage
+from fencepost.history.failure import SpecError
+from fencepost.nemesis.play import parse_play, step_data
+from fencepost.nemesis.targets import Choice, NamedNodes, Share
+from fencepost.nemesis.verbs.finalise import Finalise
+from fencepost.nemesis.verbs.members import AddNodes, RemoveNodes
+from fencepost.nemesis.verbs.restart import Restart
+from fencepost.nemesis.verbs.start import Start
+from fencepost.nemesis.verbs.step import OnNodes, Play
 
 NODES = tuple(map(NodeName, ("controller-1", "broker-1", "broker-2", "broker-3")))
 C1, B1, B2, SPARE = NODES

@@ -8,29 +8,29 @@ from dataclasses import replace
 
 import pytest
 
-from clusters.kafka_conditions import CONDITIONS
-from clusters.kafka_port import ClusterView, PartitionView
-from clusters.observation import Observation
-from clusters.port import NodeName, NodeRoles
-from clusters.stage import Stage
-from history.failure import HarnessError, SpecError
-from nemesis.budget import NodeBudget
-from nemesis.disks import LostDisks
-from nemesis.messages import sent_by
-from nemesis.mix import Mix
-from nemesis.mix_spec import MixSpec
-from nemesis.schedules.partitions import drawn_cut
-from nemesis.targets import NamedNodes, Scene, parse_target, resolve
-from nemesis.topology import Flows, cut_off, flows_of
-from nemesis.verbs.heal import HealPartition
-from nemesis.verbs.kill import Kill
-from nemesis.verbs.lift import Lift
-from nemesis.verbs.partition import Partition, parse_cut
-from nemesis.verbs.registry import STRIKES, verb_of
-from nemesis.verbs.restart import Restart
-from nemesis.verbs.rule import Lay
-from nemesis.verbs.step import OnNodes, Step
-from nemesis.wire.status import RuleStatus
+from fencepost.clusters.kafka_conditions import CONDITIONS
+from fencepost.clusters.kafka_port import ClusterView, PartitionView
+from fencepost.clusters.observation import Observation
+from fencepost.clusters.port import NodeName, NodeRoles
+from fencepost.clusters.stage import Stage
+from fencepost.history.failure import HarnessError, SpecError
+from fencepost.nemesis.budget import NodeBudget
+from fencepost.nemesis.disks import LostDisks
+from fencepost.nemesis.messages import sent_by
+from fencepost.nemesis.mix import Mix
+from fencepost.nemesis.mix_spec import MixSpec
+from fencepost.nemesis.schedules.partitions import drawn_cut
+from fencepost.nemesis.targets import NamedNodes, Scene, parse_target, resolve
+from fencepost.nemesis.topology import Flows, cut_off, flows_of
+from fencepost.nemesis.verbs.heal import HealPartition
+from fencepost.nemesis.verbs.kill import Kill
+from fencepost.nemesis.verbs.lift import Lift
+from fencepost.nemesis.verbs.partition import Partition, parse_cut
+from fencepost.nemesis.verbs.registry import STRIKES, verb_of
+from fencepost.nemesis.verbs.restart import Restart
+from fencepost.nemesis.verbs.rule import Lay
+from fencepost.nemesis.verbs.step import OnNodes, Step
+from fencepost.nemesis.wire.status import RuleStatus
 
 NODES = tuple(NodeName(f"broker-{number}") for number in (1, 2, 3))
 IDS = {node: int(node[-1]) for node in NODES}

@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from clusters.kafka_port import ClusterView, PartitionView
-from clusters.port import OWN_ROLES, NodeName, NodeRoles
-from nemesis.mix import Mix
-from nemesis.mix_spec import MixSpec
-from nemesis.targets import NamedNodes, Scene
-from nemesis.verbs.move_leader import MoveLeader
-from nemesis.verbs.rule import Lay
-from nemesis.window_kinds import asked_windows
+from fencepost.clusters.kafka_port import ClusterView, PartitionView
+from fencepost.clusters.port import OWN_ROLES, NodeName, NodeRoles
+from fencepost.nemesis.mix import Mix
+from fencepost.nemesis.mix_spec import MixSpec
+from fencepost.nemesis.targets import NamedNodes, Scene
+from fencepost.nemesis.verbs.move_leader import MoveLeader
+from fencepost.nemesis.verbs.rule import Lay
+from fencepost.nemesis.window_kinds import asked_windows
 
 B1, B2, B3, Z1 = map(NodeName, ("broker-1", "broker-2", "broker-3", "zookeeper-1"))
 KEYS = ("t-0", "t-1", "t-2")

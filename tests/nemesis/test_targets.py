@@ -2,11 +2,11 @@ import random
 
 import pytest
 
-from clusters.kafka_port import ClusterView, PartitionView
-from clusters.port import NodeName
-from clusters.stage import Stage
-from history.failure import HarnessError, SpecError
-from nemesis.targets import Scene, parse_target, resolve
+from fencepost.clusters.kafka_port import ClusterView, PartitionView
+from fencepost.clusters.port import NodeName
+from fencepost.clusters.stage import Stage
+from fencepost.history.failure import HarnessError, SpecError
+from fencepost.nemesis.targets import Scene, parse_target, resolve
 
 NODES = tuple(
     map(

@@ -14,23 +14,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clusters.kafka_port import ClusterView, PartitionView
-from clusters.observation import Observation
-from clusters.port import NodeName
-from harness.interpreter.idleness import Idleness
-from nemesis.mix import Mix
-from nemesis.mix_spec import MixSpec
-from nemesis.targets import NamedNodes, Scene
-from nemesis.topology import Flows, cut_off
-from nemesis.verbs.heal import HealPartition
-from nemesis.verbs.lift import Lift
-from nemesis.verbs.partition import Partition
-from nemesis.verbs.registry import EPISODES, STRIKES, is_fault, verb_of
-from nemesis.verbs.restart import Restart
-from nemesis.verbs.rule import Lay
-from nemesis.verbs.step import OnNodes, Step
-from nemesis.wire.rules import Watch
-from nemesis.wire.status import RuleStatus
+from fencepost.clusters.kafka_port import ClusterView, PartitionView
+from fencepost.clusters.observation import Observation
+from fencepost.clusters.port import NodeName
+from fencepost.harness.interpreter.idleness import Idleness
+from fencepost.nemesis.mix import Mix
+from fencepost.nemesis.mix_spec import MixSpec
+from fencepost.nemesis.targets import NamedNodes, Scene
+from fencepost.nemesis.topology import Flows, cut_off
+from fencepost.nemesis.verbs.heal import HealPartition
+from fencepost.nemesis.verbs.lift import Lift
+from fencepost.nemesis.verbs.partition import Partition
+from fencepost.nemesis.verbs.registry import EPISODES, STRIKES, is_fault, verb_of
+from fencepost.nemesis.verbs.restart import Restart
+from fencepost.nemesis.verbs.rule import Lay
+from fencepost.nemesis.verbs.step import OnNodes, Step
+from fencepost.nemesis.wire.rules import Watch
+from fencepost.nemesis.wire.status import RuleStatus
 
 NODES = tuple(map(NodeName, ("controller-1", "broker-1", "broker-2", "broker-3")))
 IDS = {node: int(node[-1]) for node in NODES[1:]}

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from clusters.port import CLIENTS, NodeName
-from history.failure import HarnessError
-from nemesis.schedules.partitions import drawn_cut
-from nemesis.targets import NamedNodes, Scene
-from nemesis.topology import (
+from fencepost.clusters.port import CLIENTS, NodeName
+from fencepost.history.failure import HarnessError
+from fencepost.nemesis.schedules.partitions import drawn_cut
+from fencepost.nemesis.targets import NamedNodes, Scene
+from fencepost.nemesis.topology import (
     Groups,
     Isolate,
     OneWay,

@@ -3,27 +3,27 @@
 import random
 from dataclasses import replace
 
-from clusters.kafka_conditions import Fenced
-from clusters.kafka_port import ClusterView, PartitionView
-from clusters.kafka_targets import LEADER
-from clusters.observation import Held, Observation
-from clusters.port import NodeName
-from nemesis.targets import ByRole, NamedNodes, Scene
-from nemesis.topology import Isolate, Party
-from nemesis.unfolding import Guard, May, MixMoment, Unfolding
-from nemesis.verbs.await_condition import Await
-from nemesis.verbs.heal import HealPartition
-from nemesis.verbs.kill import Kill
-from nemesis.verbs.lift import Lift
-from nemesis.verbs.partition import Partition
-from nemesis.verbs.pause import Pause, Resume
-from nemesis.verbs.rule import Lay
-from nemesis.verbs.start import Start
-from nemesis.verbs.step import Step
-from nemesis.verbs.wait import Wait
-from nemesis.verbs.wipe import Wipe
-from nemesis.wire.rules import Hold, Match
-from nemesis.wire.status import RuleStatus
+from fencepost.clusters.kafka_conditions import Fenced
+from fencepost.clusters.kafka_port import ClusterView, PartitionView
+from fencepost.clusters.kafka_targets import LEADER
+from fencepost.clusters.observation import Held, Observation
+from fencepost.clusters.port import NodeName
+from fencepost.nemesis.targets import ByRole, NamedNodes, Scene
+from fencepost.nemesis.topology import Isolate, Party
+from fencepost.nemesis.unfolding import Guard, May, MixMoment, Unfolding
+from fencepost.nemesis.verbs.await_condition import Await
+from fencepost.nemesis.verbs.heal import HealPartition
+from fencepost.nemesis.verbs.kill import Kill
+from fencepost.nemesis.verbs.lift import Lift
+from fencepost.nemesis.verbs.partition import Partition
+from fencepost.nemesis.verbs.pause import Pause, Resume
+from fencepost.nemesis.verbs.rule import Lay
+from fencepost.nemesis.verbs.start import Start
+from fencepost.nemesis.verbs.step import Step
+from fencepost.nemesis.verbs.wait import Wait
+from fencepost.nemesis.verbs.wipe import Wipe
+from fencepost.nemesis.wire.rules import Hold, Match
+from fencepost.nemesis.wire.status import RuleStatus
 
 NODES = tuple(map(NodeName, ("controller-1", "broker-1", "broker-2", "broker-3")))
 IDS = {node: int(node[-1]) for node in NODES[1:]}

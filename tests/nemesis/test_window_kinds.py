@@ -5,20 +5,25 @@ from collections.abc import Callable, Iterable
 
 import pytest
 
-from clusters.port import NodeName
-from nemesis.messages import MESSAGES
-from nemesis.mix_spec import MixSpec
-from nemesis.schedules.late_messages import LATE_FETCH
-from nemesis.schedules.relays import RELAY
-from nemesis.schedules.schedule import unfolded
-from nemesis.schedules.scope import Scope
-from nemesis.schedules.windows import window
-from nemesis.targets import ByRole
-from nemesis.verbs.move_leader import MoveLeader
-from nemesis.verbs.registry import STRIKES, is_fault, verb_of
-from nemesis.verbs.rule import Lay
-from nemesis.verbs.step import OnNodes, Play
-from nemesis.window_kinds import CHANGES_CONTROLLER, asked_messages, asked_strikes, asked_windows
+from fencepost.clusters.port import NodeName
+from fencepost.nemesis.messages import MESSAGES
+from fencepost.nemesis.mix_spec import MixSpec
+from fencepost.nemesis.schedules.late_messages import LATE_FETCH
+from fencepost.nemesis.schedules.relays import RELAY
+from fencepost.nemesis.schedules.schedule import unfolded
+from fencepost.nemesis.schedules.scope import Scope
+from fencepost.nemesis.schedules.windows import window
+from fencepost.nemesis.targets import ByRole
+from fencepost.nemesis.verbs.move_leader import MoveLeader
+from fencepost.nemesis.verbs.registry import STRIKES, is_fault, verb_of
+from fencepost.nemesis.verbs.rule import Lay
+from fencepost.nemesis.verbs.step import OnNodes, Play
+from fencepost.nemesis.window_kinds import (
+    CHANGES_CONTROLLER,
+    asked_messages,
+    asked_strikes,
+    asked_windows,
+)
 
 ONE = tuple(map(NodeName, ("controller-1", "broker-1", "broker-2", "broker-3")))
 THREE = (*map(NodeName, ("controller-2", "controller-3")), *ONE)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from report import page
+from fencepost.report import page
 
 
 @pytest.fixture

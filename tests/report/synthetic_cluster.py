@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 from synthetic_run import SECOND, Fault
 
-from checkers.losses.forensics import (
+from fencepost.checkers.losses.forensics import (
     Acknowledgement,
     FaultAlive,
     FinalReplica,
@@ -25,7 +25,7 @@ from checkers.losses.forensics import (
     Truncation,
     ValueFate,
 )
-from history.cluster_schema import METADATA_LOG, WIRE
+from fencepost.history.cluster_schema import METADATA_LOG, WIRE
 
 ORIGIN_UTC_NS = 1_772_352_000_000_000_000
 NODE_IDS = {"controller-1": 1001, "broker-1": 1, "broker-2": 2}

@@ -15,13 +15,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from checkers.anomaly import ANOMALIES, Anomaly
-from checkers.catalogue import CATALOGUE
-from checkers.proof import Proof
-from checkers.verdict import CheckResult, Validity, Verdict, write_verdict
-from history.manifest import Manifest, Promises, RunState, write_manifest
-from history.run_directory import RunDirectory
-from history.schema import FAULTS, OPERATIONS, RECORD_BUCKET_COUNT, RECORDS, SAMPLES
+from fencepost.checkers.anomaly import ANOMALIES, Anomaly
+from fencepost.checkers.catalogue import CATALOGUE
+from fencepost.checkers.proof import Proof
+from fencepost.checkers.verdict import CheckResult, Validity, Verdict, write_verdict
+from fencepost.history.manifest import Manifest, Promises, RunState, write_manifest
+from fencepost.history.run_directory import RunDirectory
+from fencepost.history.schema import FAULTS, OPERATIONS, RECORD_BUCKET_COUNT, RECORDS, SAMPLES
 
 SECOND = 1_000_000_000
 NODES = ("controller-1", "broker-1", "broker-2", "broker-3")

@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from synthetic_run import VERDICT, RunSpec, result, write_run
 
-from checkers.anomaly import ANOMALIES, Anomaly
-from checkers.verdict import Validity, Verdict
-from history.failure import HarnessError
-from history.reader import load_table, table_files
-from report.anomalies import (
+from fencepost.checkers.anomaly import ANOMALIES, Anomaly
+from fencepost.checkers.verdict import Validity, Verdict
+from fencepost.history.failure import HarnessError
+from fencepost.history.reader import load_table, table_files
+from fencepost.report.anomalies import (
     RECORDS_AN_OPERATION_MAX,
     groups_in,
     groups_of,

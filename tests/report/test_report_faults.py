@@ -1,6 +1,6 @@
 from synthetic_run import SECOND, Fault, faults_table
 
-from report.faults import faults_open, lanes_of, spans_of
+from fencepost.report.faults import faults_open, lanes_of, spans_of
 
 END_NS = 40 * SECOND
 

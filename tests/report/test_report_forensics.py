@@ -11,9 +11,15 @@ from synthetic_cluster import (
 )
 from synthetic_run import SECOND, RunSpec, write_run
 
-from checkers.losses.forensics import Forensics, Loss, MetadataNote, ValueFate, write_forensics
-from report.forensics import MEANINGS, stories_at
-from report.page import write_page
+from fencepost.checkers.losses.forensics import (
+    Forensics,
+    Loss,
+    MetadataNote,
+    ValueFate,
+    write_forensics,
+)
+from fencepost.report.forensics import MEANINGS, stories_at
+from fencepost.report.page import write_page
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("without_plots")]
 

@@ -9,15 +9,15 @@ import pytest
 from page_tree import parse_page
 from synthetic_run import RunSpec, result, verdict_with, write_run
 
-from checkers.anomaly import Anomaly
-from checkers.proof import Proof
-from checkers.verdict import Consequence, RunFinding, Validity, Verdict, read_verdict
-from history.manifest import read_manifest
-from history.run_directory import RunDirectory
-from report.headline import headline_of
-from report.junit import write_junit
-from report.page import write_page
-from report.terminal import verdict_text
+from fencepost.checkers.anomaly import Anomaly
+from fencepost.checkers.proof import Proof
+from fencepost.checkers.verdict import Consequence, RunFinding, Validity, Verdict, read_verdict
+from fencepost.history.manifest import read_manifest
+from fencepost.history.run_directory import RunDirectory
+from fencepost.report.headline import headline_of
+from fencepost.report.junit import write_junit
+from fencepost.report.page import write_page
+from fencepost.report.terminal import verdict_text
 
 IDENTITY = "smoke/stale-epoch-join/AlterPartition:leader→controller"
 CHECKS = ("lost-write", "stale-epoch-join", "vanished")

@@ -12,17 +12,17 @@ import pytest
 from page_tree import Element, parse_page
 from synthetic_run import RunSpec, manifest_of, result, verdict_with
 
-from checkers.anomaly import Anomaly, anomalies_of
-from checkers.linearizability.budget import Budget
-from checkers.linearizability.kernels import KERNELS
-from checkers.proof import Proof
-from checkers.verdict import Validity, write_verdict
-from history.model_writer import write_model_history
-from history.models import Model
-from history.run_directory import RunDirectory
-from history.schema import MODEL_OPERATIONS
-from report.intervals import draw_intervals, model_rows_at, picture_of
-from report.page import write_page
+from fencepost.checkers.anomaly import Anomaly, anomalies_of
+from fencepost.checkers.linearizability.budget import Budget
+from fencepost.checkers.linearizability.kernels import KERNELS
+from fencepost.checkers.proof import Proof
+from fencepost.checkers.verdict import Validity, write_verdict
+from fencepost.history.model_writer import write_model_history
+from fencepost.history.models import Model
+from fencepost.history.run_directory import RunDirectory
+from fencepost.history.schema import MODEL_OPERATIONS
+from fencepost.report.intervals import draw_intervals, model_rows_at, picture_of
+from fencepost.report.page import write_page
 
 EMPTY = dict.fromkeys(MODEL_OPERATIONS.names)
 MS = 1_000_000

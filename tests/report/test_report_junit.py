@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 from synthetic_run import KINDS, VERDICT, RunSpec, result, verdict_with, write_run
 
-from checkers.anomaly import Anomaly
-from checkers.proof import Proof
-from checkers.verdict import Validity
-from history.manifest import RunState
-from report.junit import write_junit
+from fencepost.checkers.anomaly import Anomaly
+from fencepost.checkers.proof import Proof
+from fencepost.checkers.verdict import Validity
+from fencepost.history.manifest import RunState
+from fencepost.report.junit import write_junit
 
 HOSTILE = ']]></failure><x a="1" & \x1b[31m \x00 \ud800 </testsuite>'
 

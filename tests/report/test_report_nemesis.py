@@ -5,11 +5,11 @@ from pathlib import Path
 
 from synthetic_run import VERDICT, RunSpec, write_run
 
-from history.manifest import NemesisWork, read_manifest, write_manifest
-from history.run_directory import RunDirectory
-from report.head import head_of
-from report.reading import read_run
-from report.terminal import verdict_text
+from fencepost.history.manifest import NemesisWork, read_manifest, write_manifest
+from fencepost.history.run_directory import RunDirectory
+from fencepost.report.head import head_of
+from fencepost.report.reading import read_run
+from fencepost.report.terminal import verdict_text
 
 WORK = NemesisWork(
     work_s=120.0,

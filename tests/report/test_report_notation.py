@@ -2,7 +2,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from report.notation import (
+from fencepost.report.notation import (
     counted,
     figure,
     integer,

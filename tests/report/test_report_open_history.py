@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from harness.histories.synthetic import SyntheticHistory, synthetic_run
-from report.junit import write_junit
-from report.page import write_page
-from report.reading import read_run
+from fencepost.harness.histories.synthetic import SyntheticHistory, synthetic_run
+from fencepost.report.junit import write_junit
+from fencepost.report.page import write_page
+from fencepost.report.reading import read_run
 
 
 def test_a_history_without_clients_has_a_page_without_troubles(tmp_path: Path) -> None:

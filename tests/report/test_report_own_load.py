@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
-from report.frames import PASSED, ShownFrame
-from report.metadata_notes import DecisionNote
-from report.own_load import is_of_load, without_load
+from fencepost.report.frames import PASSED, ShownFrame
+from fencepost.report.metadata_notes import DecisionNote
+from fencepost.report.own_load import is_of_load, without_load
 
 _FRAME = ShownFrame(
     number=1,

@@ -11,13 +11,13 @@ import pytest
 from page_tree import Element, parse_page
 from synthetic_run import BROKEN, KINDS, VERDICT, Fault, RunSpec, result, verdict_with, write_run
 
-from checkers.anomaly import Anomaly, anomalies_of
-from checkers.catalogue import CATALOGUE
-from checkers.proof import Proof
-from checkers.verdict import Validity, Verdict
-from history.manifest import RunState, read_manifest, write_manifest
-from report.page import write_page
-from report.timeline import BIN_COUNT_MAX
+from fencepost.checkers.anomaly import Anomaly, anomalies_of
+from fencepost.checkers.catalogue import CATALOGUE
+from fencepost.checkers.proof import Proof
+from fencepost.checkers.verdict import Validity, Verdict
+from fencepost.history.manifest import RunState, read_manifest, write_manifest
+from fencepost.report.page import write_page
+from fencepost.report.timeline import BIN_COUNT_MAX
 
 pytestmark = pytest.mark.slow
 

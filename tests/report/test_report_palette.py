@@ -2,7 +2,7 @@ from itertools import product
 
 import pytest
 
-from report.palette import ROLES, FaultLook, Shade, fault_colours, source_colours
+from fencepost.report.palette import ROLES, FaultLook, Shade, fault_colours, source_colours
 
 TEXTS = ("text", "quiet", "link", "valid", "invalid", "unknown", "ok", "info", "fail")
 GROUNDS = ("page", "card", "sunken")

@@ -10,9 +10,9 @@ from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace, TrackEvent
 from story_runs import STORY
 from synthetic_run import write_run
 
-from harness.cli.main import main
-from history.run_directory import RunDirectory
-from report.perfetto import write_trace
+from fencepost.harness.cli.main import main
+from fencepost.history.run_directory import RunDirectory
+from fencepost.report.perfetto import write_trace
 
 pytestmark = pytest.mark.slow
 

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from report.arrows import ArrowFate, arrows_of
-from report.frames import ShownFrame
+from fencepost.report.arrows import ArrowFate, arrows_of
+from fencepost.report.frames import ShownFrame
 
 MS = 1_000_000
 NEXT = iter(range(100))

@@ -1,9 +1,9 @@
 import numpy as np
 import pyarrow as pa
 
-from history.schema import SAMPLES
-from report.samples import SOURCE_COUNT_MAX, series_of
-from report.timeline import bins_for
+from fencepost.history.schema import SAMPLES
+from fencepost.report.samples import SOURCE_COUNT_MAX, series_of
+from fencepost.report.timeline import bins_for
 
 SECOND = 1_000_000_000
 

@@ -17,15 +17,15 @@ from synthetic_cluster import (
 )
 from synthetic_run import SECOND, RunSpec, result, verdict_with, write_run
 
-from checkers.anomaly import Anomaly
-from checkers.proof import Proof
-from checkers.verdict import Validity
-from history.cluster_schema import METADATA_LOG, WIRE
-from history.manifest import RunState
-from report.arrows import ARROWS_MAX, ArrowFate
-from report.page import write_page
-from report.reading import read_run
-from report.sequence import SequenceScene, Window, scene_of
+from fencepost.checkers.anomaly import Anomaly
+from fencepost.checkers.proof import Proof
+from fencepost.checkers.verdict import Validity
+from fencepost.history.cluster_schema import METADATA_LOG, WIRE
+from fencepost.history.manifest import RunState
+from fencepost.report.arrows import ARROWS_MAX, ArrowFate
+from fencepost.report.page import write_page
+from fencepost.report.reading import read_run
+from fencepost.report.sequence import SequenceScene, Window, scene_of
 
 pytestmark = pytest.mark.slow
 

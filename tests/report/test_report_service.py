@@ -9,9 +9,9 @@ import pytest
 from page_tree import Element, parse_page
 from synthetic_run import BROKEN, VERDICT, RunSpec, result, verdict_with, write_run
 
-from checkers.anomaly import Anomaly
-from checkers.proof import Proof
-from checkers.service_level import (
+from fencepost.checkers.anomaly import Anomaly
+from fencepost.checkers.proof import Proof
+from fencepost.checkers.service_level import (
     FaultAmong,
     FaultService,
     LatencyLevel,
@@ -20,14 +20,14 @@ from checkers.service_level import (
     SilenceOf,
     UseService,
 )
-from checkers.verdict import Validity, Verdict, read_verdict, write_verdict
-from harness.cli.verdicts import outcome_json
-from harness.run.outcome import RunOutcome
-from history.manifest import read_manifest, write_manifest
-from report.junit import write_junit
-from report.page import write_page
-from report.service import service_json
-from report.terminal import verdict_text
+from fencepost.checkers.verdict import Validity, Verdict, read_verdict, write_verdict
+from fencepost.harness.cli.verdicts import outcome_json
+from fencepost.harness.run.outcome import RunOutcome
+from fencepost.history.manifest import read_manifest, write_manifest
+from fencepost.report.junit import write_junit
+from fencepost.report.page import write_page
+from fencepost.report.service import service_json
+from fencepost.report.terminal import verdict_text
 
 LEVEL = ServiceLevel(
     duration_s=45.0,

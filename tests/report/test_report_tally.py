@@ -3,10 +3,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_report_timeline import SECOND, batch_of, of_records, operations
 
-from history.operation import F, Outcome
-from report.faults import FaultSpan
-from report.functions import OF_RECORDS
-from report.tally import TallyFold
+from fencepost.history.operation import F, Outcome
+from fencepost.report.faults import FaultSpan
+from fencepost.report.functions import OF_RECORDS
+from fencepost.report.tally import TallyFold
 
 END_NS = 40 * SECOND
 

@@ -4,13 +4,13 @@ from pathlib import Path
 from rich.console import Console
 from synthetic_run import KINDS, VERDICT, RunSpec, result, verdict_with, write_run
 
-from checkers.anomaly import Anomaly
-from checkers.proof import Proof
-from checkers.verdict import CheckResult, Validity, Verdict
-from history.manifest import RunState
-from history.run_directory import RunDirectory
-from report.page import write_page
-from report.terminal import verdict_text
+from fencepost.checkers.anomaly import Anomaly
+from fencepost.checkers.proof import Proof
+from fencepost.checkers.verdict import CheckResult, Validity, Verdict
+from fencepost.history.manifest import RunState
+from fencepost.history.run_directory import RunDirectory
+from fencepost.report.page import write_page
+from fencepost.report.terminal import verdict_text
 
 
 def verdict_lines(verdict: Verdict | None, run: RunDirectory) -> list[str]:

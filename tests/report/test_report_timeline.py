@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from history.operation import F, Outcome
-from history.schema import OPERATIONS
-from report.functions import OF_RECORDS
-from report.latencies import Latencies
-from report.timeline import (
+from fencepost.history.operation import F, Outcome
+from fencepost.history.schema import OPERATIONS
+from fencepost.report.functions import OF_RECORDS
+from fencepost.report.latencies import Latencies
+from fencepost.report.timeline import (
     BIN_COUNT_MAX,
     OperationBlock,
     Timeline,

@@ -10,13 +10,13 @@ from page_tree import Element, parse_page
 from synthetic_run import RunSpec, result, verdict_with, write_run
 from window_rows import NEVER_OPENED, UNUSED, windows_table
 
-from checkers.grounds.windows import WindowKind, figures_of
-from checkers.verdict import Verdict
-from history.manifest import Manifest, read_manifest, write_manifest
-from report.junit import write_junit
-from report.page import write_page
-from report.terminal import verdict_text
-from report.windows import window_line
+from fencepost.checkers.grounds.windows import WindowKind, figures_of
+from fencepost.checkers.verdict import Verdict
+from fencepost.history.manifest import Manifest, read_manifest, write_manifest
+from fencepost.report.junit import write_junit
+from fencepost.report.page import write_page
+from fencepost.report.terminal import verdict_text
+from fencepost.report.windows import window_line
 
 ALTER = WindowKind(
     kind="AlterPartition request",

@@ -12,13 +12,13 @@ import pytest
 from page_tree import Element, parse_page
 from synthetic_run import KINDS, SECOND, Fault, RunSpec, result, verdict_with, write_run
 
-from history.manifest import read_manifest, write_manifest
-from history.operation import Outcome
-from history.run_directory import RunDirectory
-from history.schema import ZNODE_OPERATIONS
-from report.functions import OF_ZNODES
-from report.page import write_page
-from report.reading import Reading, read_run
+from fencepost.history.manifest import read_manifest, write_manifest
+from fencepost.history.operation import Outcome
+from fencepost.history.run_directory import RunDirectory
+from fencepost.history.schema import ZNODE_OPERATIONS
+from fencepost.report.functions import OF_ZNODES
+from fencepost.report.page import write_page
+from fencepost.report.reading import Reading, read_run
 
 PAUSED = Fault(kind="pause", targets=("server-1",), begin=9, effect=10, end=20)
 NEVER = Fault(kind="kill", targets=("server-2",), begin=25, effect=None, end=26)

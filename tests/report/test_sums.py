@@ -7,9 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from report.sums import LeftOutCell, SummedRun, not_judged_in, run_groups, sum_line, summed_run
-from report.sums_junit import write_sums_junit
-from report.sums_page import write_sums_page
+from fencepost.report.sums import (
+    LeftOutCell,
+    SummedRun,
+    not_judged_in,
+    run_groups,
+    sum_line,
+    summed_run,
+)
+from fencepost.report.sums_junit import write_sums_junit
+from fencepost.report.sums_page import write_sums_page
 
 VALID = SummedRun(
     scenario="smoke",

@@ -8,17 +8,17 @@ from pathlib import Path
 import pytest
 from waiting import kill_all
 
-from clusters.hosts.local_host import LocalHost
-from clusters.hosts.place import Site
-from clusters.hosts.warden import Warden
-from clusters.kafka.cluster import KafkaCluster
-from clusters.kafka.preparation import prepare
-from clusters.kafka_port import KafkaSpec
-from clusters.topic_spec import TopicSpec
-from history.clock import Clock
-from history.run_directory import RunDirectory
-from workloads.produce_poll import ProducePoll
-from workloads.produce_poll_spec import ProducePollSpec
+from fencepost.clusters.hosts.local_host import LocalHost
+from fencepost.clusters.hosts.place import Site
+from fencepost.clusters.hosts.warden import Warden
+from fencepost.clusters.kafka.cluster import KafkaCluster
+from fencepost.clusters.kafka.preparation import prepare
+from fencepost.clusters.kafka_port import KafkaSpec
+from fencepost.clusters.topic_spec import TopicSpec
+from fencepost.history.clock import Clock
+from fencepost.history.run_directory import RunDirectory
+from fencepost.workloads.produce_poll import ProducePoll
+from fencepost.workloads.produce_poll_spec import ProducePollSpec
 
 _WHOLE_S = 60.0
 

@@ -7,9 +7,9 @@ import pytest
 from examples import examples_of, run_example
 from pydantic import Field, TypeAdapter, ValidationError
 
-from history.cluster_schema import CLUSTER_TABLES
-from workloads.kind import WorkloadKind
-from workloads.registry import KINDS
+from fencepost.history.cluster_schema import CLUSTER_TABLES
+from fencepost.workloads.kind import WorkloadKind
+from fencepost.workloads.registry import KINDS
 
 NAMES = {
     "Annotated": Annotated,

@@ -2,9 +2,9 @@ from pathlib import Path
 
 import pytest
 
-from history.run_directory import RunDirectory
-from workloads.client_plan import ClientPlan
-from workloads.produce_poll_spec import Consume, ProducePollSpec
+from fencepost.history.run_directory import RunDirectory
+from fencepost.workloads.client_plan import ClientPlan
+from fencepost.workloads.produce_poll_spec import Consume, ProducePollSpec
 
 
 def plan(spec: ProducePollSpec, *, key_count: int = 5) -> ClientPlan:

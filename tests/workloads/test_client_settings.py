@@ -1,7 +1,7 @@
 import pytest
 from confluent_kafka import Consumer, Producer
 
-from workloads.librdkafka import (
+from fencepost.workloads.librdkafka import (
     consumer_settings,
     final_reader_settings,
     producer_settings,

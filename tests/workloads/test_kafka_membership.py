@@ -10,18 +10,18 @@ from typing import Any
 import pytest
 from sealed_runs import sealed_table
 
-from clusters.hosts.warden import Warden
-from clusters.kafka.cluster import KafkaCluster
-from clusters.kafka.connection import NodeConnection
-from clusters.kafka.describing import ask_placement
-from clusters.port import NodeName
-from clusters.topic_spec import TopicSpec
-from history.clock import Clock
-from history.run_directory import RunDirectory
-from workloads.journalled import JournalledWorkload, clients_way
-from workloads.kind import Setup
-from workloads.membership import build
-from workloads.membership_spec import MembershipSpec
+from fencepost.clusters.hosts.warden import Warden
+from fencepost.clusters.kafka.cluster import KafkaCluster
+from fencepost.clusters.kafka.connection import NodeConnection
+from fencepost.clusters.kafka.describing import ask_placement
+from fencepost.clusters.port import NodeName
+from fencepost.clusters.topic_spec import TopicSpec
+from fencepost.history.clock import Clock
+from fencepost.history.run_directory import RunDirectory
+from fencepost.workloads.journalled import JournalledWorkload, clients_way
+from fencepost.workloads.kind import Setup
+from fencepost.workloads.membership import build
+from fencepost.workloads.membership_spec import MembershipSpec
 
 pytestmark = pytest.mark.kafka
 

@@ -11,18 +11,18 @@ import pytest
 from sealed_runs import sealed_table
 from waiting import until
 
-from clusters.hosts.warden import Warden
-from clusters.kafka.cluster import KafkaCluster
-from clusters.kafka.metadata_watch import MetadataWatch
-from clusters.kafka_port import Role
-from clusters.port import NodeName
-from clusters.topic_spec import TopicSpec
-from history.clock import Clock
-from history.run_directory import RunDirectory
-from workloads.journalled import JournalledWorkload, clients_way
-from workloads.kind import Setup
-from workloads.metadata import build
-from workloads.metadata_spec import MetadataSpec
+from fencepost.clusters.hosts.warden import Warden
+from fencepost.clusters.kafka.cluster import KafkaCluster
+from fencepost.clusters.kafka.metadata_watch import MetadataWatch
+from fencepost.clusters.kafka_port import Role
+from fencepost.clusters.port import NodeName
+from fencepost.clusters.topic_spec import TopicSpec
+from fencepost.history.clock import Clock
+from fencepost.history.run_directory import RunDirectory
+from fencepost.workloads.journalled import JournalledWorkload, clients_way
+from fencepost.workloads.kind import Setup
+from fencepost.workloads.metadata import build
+from fencepost.workloads.metadata_spec import MetadataSpec
 
 pytestmark = pytest.mark.kafka
 

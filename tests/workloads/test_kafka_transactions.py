@@ -13,13 +13,13 @@ import pytest
 from pydantic import TypeAdapter
 from sealed_runs import sealed_table
 
-from clusters.hosts.warden import Warden
-from clusters.kafka.cluster import KafkaCluster
-from clusters.kafka.preparation import prepare
-from clusters.topic_spec import TopicSpec
-from history.clock import Clock
-from history.run_directory import RunDirectory
-from workloads.transactions import Transactions, TransactionsSpec
+from fencepost.clusters.hosts.warden import Warden
+from fencepost.clusters.kafka.cluster import KafkaCluster
+from fencepost.clusters.kafka.preparation import prepare
+from fencepost.clusters.topic_spec import TopicSpec
+from fencepost.history.clock import Clock
+from fencepost.history.run_directory import RunDirectory
+from fencepost.workloads.transactions import Transactions, TransactionsSpec
 
 pytestmark = pytest.mark.kafka
 

@@ -5,15 +5,15 @@ from pathlib import Path
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from clusters.port import NodeName
-from history.journal import EventJournal
-from workloads.clients.metadata_config import (
+from fencepost.clusters.port import NodeName
+from fencepost.history.journal import EventJournal
+from fencepost.workloads.clients.metadata_config import (
     MetadataConfig,
     read_metadata_config,
     write_metadata_config,
 )
-from workloads.journalled import JournalTally
-from workloads.metadata_spec import MetadataSpec
+from fencepost.workloads.journalled import JournalTally
+from fencepost.workloads.metadata_spec import MetadataSpec
 
 SPEC = TypeAdapter(MetadataSpec)
 

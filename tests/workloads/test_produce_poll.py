@@ -13,16 +13,16 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 from sealed_runs import sealed_table
 
-from clusters.hosts.warden import Warden
-from clusters.kafka.cluster import KafkaCluster
-from clusters.kafka_port import Role, role_of
-from clusters.witness.segments import read_log
-from history.counts import live_counts
-from history.run_directory import RunDirectory
-from workloads.clients.config import ProducerConfig, read_config, write_config
-from workloads.clients.places import places_of
-from workloads.produce_poll import ProducePoll
-from workloads.produce_poll_spec import Consume, ProducePollSpec
+from fencepost.clusters.hosts.warden import Warden
+from fencepost.clusters.kafka.cluster import KafkaCluster
+from fencepost.clusters.kafka_port import Role, role_of
+from fencepost.clusters.witness.segments import read_log
+from fencepost.history.counts import live_counts
+from fencepost.history.run_directory import RunDirectory
+from fencepost.workloads.clients.config import ProducerConfig, read_config, write_config
+from fencepost.workloads.clients.places import places_of
+from fencepost.workloads.produce_poll import ProducePoll
+from fencepost.workloads.produce_poll_spec import Consume, ProducePollSpec
 
 pytestmark = pytest.mark.kafka
 

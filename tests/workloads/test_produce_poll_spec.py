@@ -2,8 +2,8 @@ from dataclasses import replace
 
 import pytest
 
-from history.manifest import Promises
-from workloads.produce_poll_spec import Consume, ProducePollSpec
+from fencepost.history.manifest import Promises
+from fencepost.workloads.produce_poll_spec import Consume, ProducePollSpec
 
 
 def test_the_promises_are_those_of_the_configuration() -> None:

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from clusters.zookeeper.system import ZooKeeperSpec
-from history.models import MODEL_TABLES, Model
-from workloads.register_spec import KIND, RegisterSpec
+from fencepost.clusters.zookeeper.system import ZooKeeperSpec
+from fencepost.history.models import MODEL_TABLES, Model
+from fencepost.workloads.register_spec import KIND, RegisterSpec
 
 SPEC: TypeAdapter[RegisterSpec] = TypeAdapter(RegisterSpec)
 

@@ -4,14 +4,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from history.run_directory import RunDirectory
-from workloads.client_library import ClientLibrary
-from workloads.clients.config import ClientConfig, ConsumerConfig
-from workloads.clients.java_consumer import JavaConsumerConfig
-from workloads.clients.java_gateway import JavaProgram
-from workloads.clients.transactional_config import TransactorConfig, read_as, write_as
-from workloads.transactions import TransactionsPlan
-from workloads.transactions_spec import TransactionsSpec
+from fencepost.history.run_directory import RunDirectory
+from fencepost.workloads.client_library import ClientLibrary
+from fencepost.workloads.clients.config import ClientConfig, ConsumerConfig
+from fencepost.workloads.clients.java_consumer import JavaConsumerConfig
+from fencepost.workloads.clients.java_gateway import JavaProgram
+from fencepost.workloads.clients.transactional_config import TransactorConfig, read_as, write_as
+from fencepost.workloads.transactions import TransactionsPlan
+from fencepost.workloads.transactions_spec import TransactionsSpec
 
 JAVA = JavaProgram(executable="java", class_path="a.jar")
 KEYS = ("t-0", "t-1", "t-2")

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from workloads.client_library import ClientLibrary
-from workloads.generators.intents import Intent
-from workloads.transactions_spec import TransactionsSpec
+from fencepost.workloads.client_library import ClientLibrary
+from fencepost.workloads.generators.intents import Intent
+from fencepost.workloads.transactions_spec import TransactionsSpec
 
 SPEC = TypeAdapter(TransactionsSpec)
 

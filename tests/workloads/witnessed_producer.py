@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-import workloads.clients.producer as program
-from history.operation import Outcome
-from history.send_recorder import SendRecorder
+import fencepost.workloads.clients.producer as program
+from fencepost.history.operation import Outcome
+from fencepost.history.send_recorder import SendRecorder
 
 
 class _Witnessed(SendRecorder):

@@ -11,9 +11,9 @@ from typing import Final, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from history.errors import ATTEMPTS_UNBOUNDED, outcome_of
-from history.operation import Outcome
-from workloads.values import VALUE_BYTES_MIN
+from fencepost.history.errors import ATTEMPTS_UNBOUNDED, outcome_of
+from fencepost.history.operation import Outcome
+from fencepost.workloads.values import VALUE_BYTES_MIN
 
 FOREIGN_VALUE: Final = -1
 """Stands for a record that is too short to be one of ours; no send ever has this value."""

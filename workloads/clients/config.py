@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from history.clock import Clock
+from fencepost.history.clock import Clock
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

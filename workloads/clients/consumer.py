@@ -26,16 +26,16 @@ from confluent_kafka import (
 )
 from numpy.typing import NDArray
 
-from history.errors import ATTEMPTS_UNBOUNDED, outcome_of
-from history.operation import Outcome
-from history.poll_recorder import PollRecorder
-from workloads.clients.columns import KafkaErrorLike, polled_of
-from workloads.clients.config import ConsumerConfig, read_config
-from workloads.clients.places import key_indices, places_of
-from workloads.clients.recording import RecordsPolls
-from workloads.clients.sessions import ConsumerSessions
-from workloads.clients.shutdown import pause, stop_on_sigterm
-from workloads.reading import POLL_RECORDS_MAX
+from fencepost.history.errors import ATTEMPTS_UNBOUNDED, outcome_of
+from fencepost.history.operation import Outcome
+from fencepost.history.poll_recorder import PollRecorder
+from fencepost.workloads.clients.columns import KafkaErrorLike, polled_of
+from fencepost.workloads.clients.config import ConsumerConfig, read_config
+from fencepost.workloads.clients.places import key_indices, places_of
+from fencepost.workloads.clients.recording import RecordsPolls
+from fencepost.workloads.clients.sessions import ConsumerSessions
+from fencepost.workloads.clients.shutdown import pause, stop_on_sigterm
+from fencepost.workloads.reading import POLL_RECORDS_MAX
 
 _GROUP: Final = "fencepost"
 _POLL_TIMEOUT_S: Final = 0.1

@@ -18,15 +18,15 @@ import numpy as np
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 from numpy.typing import NDArray
 
-from history.errors import name_of
-from history.operation import F, Outcome
-from history.poll_recorder import PollRecorder
-from workloads.clients.columns import polled_of
-from workloads.clients.config import FinalReaderConfig, read_config
-from workloads.clients.places import key_indices, places_of
-from workloads.clients.recording import RecordsPolls
-from workloads.clients.shutdown import stop_on_sigterm
-from workloads.generators.agenda import Agenda
+from fencepost.history.errors import name_of
+from fencepost.history.operation import F, Outcome
+from fencepost.history.poll_recorder import PollRecorder
+from fencepost.workloads.clients.columns import polled_of
+from fencepost.workloads.clients.config import FinalReaderConfig, read_config
+from fencepost.workloads.clients.places import key_indices, places_of
+from fencepost.workloads.clients.recording import RecordsPolls
+from fencepost.workloads.clients.shutdown import stop_on_sigterm
+from fencepost.workloads.generators.agenda import Agenda
 
 _POLL_RECORDS_MAX: Final = 10_000
 _POLL_TIMEOUT_S: Final = 0.1

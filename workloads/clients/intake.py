@@ -16,16 +16,16 @@ from typing import Any, Final
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, TopicPartition
 
-from history.clock import Clock
-from history.errors import name_of
-from history.operation import FETCH_OFFSETS, SEND_OFFSETS, Outcome
-from workloads.clients.columns import KafkaErrorLike, Polled, polled_of
-from workloads.clients.consumer import poll_outcome
-from workloads.clients.places import key_indices, places_of
-from workloads.clients.recording import RecordsEvents, RecordsPolls
-from workloads.clients.sessions import ConsumerSessions
-from workloads.clients.transactional_client import Group
-from workloads.clients.transactional_config import IntakeConfig
+from fencepost.history.clock import Clock
+from fencepost.history.errors import name_of
+from fencepost.history.operation import FETCH_OFFSETS, SEND_OFFSETS, Outcome
+from fencepost.workloads.clients.columns import KafkaErrorLike, Polled, polled_of
+from fencepost.workloads.clients.consumer import poll_outcome
+from fencepost.workloads.clients.places import key_indices, places_of
+from fencepost.workloads.clients.recording import RecordsEvents, RecordsPolls
+from fencepost.workloads.clients.sessions import ConsumerSessions
+from fencepost.workloads.clients.transactional_client import Group
+from fencepost.workloads.clients.transactional_config import IntakeConfig
 
 _NOTHING_COMMITTED: Final = -1
 _FETCH_S: Final = 3.0

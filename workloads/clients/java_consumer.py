@@ -18,11 +18,11 @@ from typing import Any, Final
 from confluent_kafka import OFFSET_BEGINNING, KafkaException, TopicPartition
 from py4j.protocol import Py4JJavaError
 
-from workloads.clients.config import ConsumerConfig
-from workloads.clients.consumer import GENERATIONS_MAX, consume
-from workloads.clients.java_gateway import JavaProgram, JavaVirtualMachine
-from workloads.clients.shutdown import stop_on_sigterm
-from workloads.clients.transactional_config import read_as
+from fencepost.workloads.clients.config import ConsumerConfig
+from fencepost.workloads.clients.consumer import GENERATIONS_MAX, consume
+from fencepost.workloads.clients.java_gateway import JavaProgram, JavaVirtualMachine
+from fencepost.workloads.clients.shutdown import stop_on_sigterm
+from fencepost.workloads.clients.transactional_config import read_as
 
 _RETRIABLE: Final = "org.apache.kafka.common.errors.RetriableException"
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from py4j.java_gateway import GatewayParameters, JavaGateway
 
-from history.failure import HarnessError
+from fencepost.history.failure import HarnessError
 
 _EXIT_S_MAX: Final = 3.0
 _OPTIONS: Final = (

@@ -18,11 +18,11 @@ from typing import Any, Final
 from confluent_kafka import KafkaError
 from py4j.protocol import Py4JJavaError
 
-from workloads.clients.config import ProducerConfig
-from workloads.clients.java_gateway import JavaProgram, JavaVirtualMachine
-from workloads.clients.producer import GENERATIONS_MAX, produce
-from workloads.clients.shutdown import stop_on_sigterm
-from workloads.clients.transactional_config import read_as
+from fencepost.workloads.clients.config import ProducerConfig
+from fencepost.workloads.clients.java_gateway import JavaProgram, JavaVirtualMachine
+from fencepost.workloads.clients.producer import GENERATIONS_MAX, produce
+from fencepost.workloads.clients.shutdown import stop_on_sigterm
+from fencepost.workloads.clients.transactional_config import read_as
 
 _LOOK_S: Final = 0.005
 """The time between two looks at what is in flight."""

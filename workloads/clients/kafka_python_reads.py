@@ -17,11 +17,11 @@ from kafka.protocol.admin import DescribeConfigsRequest
 from kafka.protocol.metadata import MetadataRequest
 from kio.schema.errors import ErrorCode
 
-from clusters.kafka.admin_requests import error_name
-from clusters.kafka.describing import Item
-from clusters.port import NodeName, node_number
-from clusters.protocol.talking import Address
-from history.counter import COUNTER_SETTING, counter_of
+from fencepost.clusters.kafka.admin_requests import error_name
+from fencepost.clusters.kafka.describing import Item
+from fencepost.clusters.port import NodeName, node_number
+from fencepost.clusters.protocol.talking import Address
+from fencepost.history.counter import COUNTER_SETTING, counter_of
 
 _SPOKEN: Final = (2, 5)
 """The version of Kafka whose requests it sends; else it asks a broker, or does not begin."""

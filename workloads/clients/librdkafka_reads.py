@@ -18,11 +18,11 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # they are th
 )
 from kio.schema.errors import ErrorCode
 
-from clusters.kafka.admin_requests import error_name
-from clusters.kafka.describing import Item
-from clusters.port import NodeName, node_number
-from clusters.protocol.talking import Address
-from history.counter import COUNTER_SETTING, counter_of
+from fencepost.clusters.kafka.admin_requests import error_name
+from fencepost.clusters.kafka.describing import Item
+from fencepost.clusters.port import NodeName, node_number
+from fencepost.clusters.protocol.talking import Address
+from fencepost.history.counter import COUNTER_SETTING, counter_of
 
 _UNKNOWN: Final = error_name(ErrorCode.unknown_topic_or_partition)
 _TIMED_OUT: Final = KafkaError._TIMED_OUT  # noqa: SLF001  # the constant's name

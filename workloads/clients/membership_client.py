@@ -23,19 +23,19 @@ from typing import Final, TypeVar
 import numpy as np
 from numpy.random import Generator
 
-from clusters.kafka.admin_requests import Write, ask_broker, cancel_reassignment, reassign
-from clusters.kafka.connection import NoAnswerError, NodeConnection
-from clusters.kafka.describing import Placement, ask_overview, ask_placement
-from clusters.port import NodeName
-from clusters.protocol.talking import Address
-from history.journal import EventJournal
-from history.operation import Outcome
-from workloads.clients.membership_config import MembershipConfig, read_membership_config
-from workloads.clients.places import places_of
-from workloads.clients.shutdown import stop_on_sigterm
-from workloads.clients.threads import await_due, run_threads, steady_pace
-from workloads.generators.asked import Asked
-from workloads.generators.keys import KeyCycle
+from fencepost.clusters.kafka.admin_requests import Write, ask_broker, cancel_reassignment, reassign
+from fencepost.clusters.kafka.connection import NoAnswerError, NodeConnection
+from fencepost.clusters.kafka.describing import Placement, ask_overview, ask_placement
+from fencepost.clusters.port import NodeName
+from fencepost.clusters.protocol.talking import Address
+from fencepost.history.journal import EventJournal
+from fencepost.history.operation import Outcome
+from fencepost.workloads.clients.membership_config import MembershipConfig, read_membership_config
+from fencepost.workloads.clients.places import places_of
+from fencepost.workloads.clients.shutdown import stop_on_sigterm
+from fencepost.workloads.clients.threads import await_due, run_threads, steady_pace
+from fencepost.workloads.generators.asked import Asked
+from fencepost.workloads.generators.keys import KeyCycle
 
 _LOOK_S: Final = 0.05
 _LOOK_TIMEOUT_S: Final = 1.0

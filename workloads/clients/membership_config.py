@@ -6,10 +6,10 @@ from pathlib import Path
 
 from pydantic import TypeAdapter
 
-from clusters.port import NodeName
-from clusters.protocol.talking import Address
-from history.clock import Clock
-from workloads.membership_spec import MembershipSpec
+from fencepost.clusters.port import NodeName
+from fencepost.clusters.protocol.talking import Address
+from fencepost.history.clock import Clock
+from fencepost.workloads.membership_spec import MembershipSpec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

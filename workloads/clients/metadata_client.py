@@ -22,7 +22,7 @@ from typing import Final, assert_never
 
 import numpy as np
 
-from clusters.kafka.admin_requests import (
+from fencepost.clusters.kafka.admin_requests import (
     Write,
     alter_config,
     ask_broker,
@@ -30,21 +30,21 @@ from clusters.kafka.admin_requests import (
     create_topic,
     delete_topic,
 )
-from clusters.kafka.connection import NoAnswerError, NodeConnection
-from clusters.kafka.describing import DescribeRecorder, Item, ask_overview
-from clusters.port import NodeName
-from clusters.topic_spec import TopicSpec
-from history.counter import COUNTER_SETTING, counter_value
-from history.journal import EventJournal, ReadJournal
-from history.operation import Outcome
-from workloads.clients.kafka_python_reads import KafkaPythonReads
-from workloads.clients.librdkafka_reads import LibrdkafkaReads
-from workloads.clients.metadata_config import MetadataConfig, read_metadata_config
-from workloads.clients.shutdown import stop_on_sigterm
-from workloads.clients.threads import await_due, run_threads, steady_pace
-from workloads.generators.asked import Asked
-from workloads.generators.topic_lives import LOOK_S, MetadataF, TopicLives, TopicWrite
-from workloads.metadata_spec import ReadingClient
+from fencepost.clusters.kafka.connection import NoAnswerError, NodeConnection
+from fencepost.clusters.kafka.describing import DescribeRecorder, Item, ask_overview
+from fencepost.clusters.port import NodeName
+from fencepost.clusters.topic_spec import TopicSpec
+from fencepost.history.counter import COUNTER_SETTING, counter_value
+from fencepost.history.journal import EventJournal, ReadJournal
+from fencepost.history.operation import Outcome
+from fencepost.workloads.clients.kafka_python_reads import KafkaPythonReads
+from fencepost.workloads.clients.librdkafka_reads import LibrdkafkaReads
+from fencepost.workloads.clients.metadata_config import MetadataConfig, read_metadata_config
+from fencepost.workloads.clients.shutdown import stop_on_sigterm
+from fencepost.workloads.clients.threads import await_due, run_threads, steady_pace
+from fencepost.workloads.generators.asked import Asked
+from fencepost.workloads.generators.topic_lives import LOOK_S, MetadataF, TopicLives, TopicWrite
+from fencepost.workloads.metadata_spec import ReadingClient
 
 _END_SLACK_S: Final = 1.0
 

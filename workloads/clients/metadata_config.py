@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from clusters.port import NodeName
-from clusters.protocol.talking import Address
-from history.clock import Clock
-from workloads.metadata_spec import MetadataSpec, ReadingClient
+from fencepost.clusters.port import NodeName
+from fencepost.clusters.protocol.talking import Address
+from fencepost.history.clock import Clock
+from fencepost.workloads.metadata_spec import MetadataSpec, ReadingClient
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,10 +13,10 @@ from typing import Any, Final
 
 from confluent_kafka import Producer
 
-from history.send_recorder import SendRecorder
-from workloads.clients.config import ProducerConfig, read_config
-from workloads.clients.sender import Produces, Sender
-from workloads.clients.shutdown import Ending, pause, stop_on_sigterm
+from fencepost.history.send_recorder import SendRecorder
+from fencepost.workloads.clients.config import ProducerConfig, read_config
+from fencepost.workloads.clients.sender import Produces, Sender
+from fencepost.workloads.clients.shutdown import Ending, pause, stop_on_sigterm
 
 GENERATIONS_MAX: Final = 50
 """Logical clients of one process. With more fatal errors than that it is no workload any more."""

@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from history.operation import F, Outcome
+from fencepost.history.operation import F, Outcome
 
 
 class RecordsSends(Protocol):

@@ -18,14 +18,14 @@ from typing import Any, Final
 
 import numpy as np
 
-from history.atomic import write_atomically
-from history.journal import EventJournal
-from history.operation import Outcome
-from workloads.clients.register_config import RegisterConfig, read_register_config
-from workloads.clients.shutdown import stop_on_sigterm
-from workloads.clients.znode_session import ZnodeSession
-from workloads.generators.pace import Pace
-from workloads.generators.znodes import ZnodeDraws, ZnodeF, ZnodeIntent, znode_keys
+from fencepost.history.atomic import write_atomically
+from fencepost.history.journal import EventJournal
+from fencepost.history.operation import Outcome
+from fencepost.workloads.clients.register_config import RegisterConfig, read_register_config
+from fencepost.workloads.clients.shutdown import stop_on_sigterm
+from fencepost.workloads.clients.znode_session import ZnodeSession
+from fencepost.workloads.generators.pace import Pace
+from fencepost.workloads.generators.znodes import ZnodeDraws, ZnodeF, ZnodeIntent, znode_keys
 
 _TABLE: Final = "znode_operations"
 _ROOT: Final = "/register"

@@ -4,8 +4,8 @@ import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from history.clock import Clock
-from workloads.register_spec import OperationWeights, RegisterSpec
+from fencepost.history.clock import Clock
+from fencepost.workloads.register_spec import OperationWeights, RegisterSpec
 
 _PROCESSES_MAX = 1_000_000
 """Logical clients that a process can have been."""

@@ -13,15 +13,15 @@ import numpy as np
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from numpy.typing import NDArray
 
-from history.clock import Clock
-from history.operation import Outcome
-from workloads.clients.columns import SendEnds, ends_of, messages_of
-from workloads.clients.config import ProducerConfig
-from workloads.clients.places import places_of
-from workloads.clients.recording import RecordsSends
-from workloads.clients.shutdown import Ending
-from workloads.generators.keys import KeyCycle, by_key
-from workloads.generators.pace import Pace
+from fencepost.history.clock import Clock
+from fencepost.history.operation import Outcome
+from fencepost.workloads.clients.columns import SendEnds, ends_of, messages_of
+from fencepost.workloads.clients.config import ProducerConfig
+from fencepost.workloads.clients.places import places_of
+from fencepost.workloads.clients.recording import RecordsSends
+from fencepost.workloads.clients.shutdown import Ending
+from fencepost.workloads.generators.keys import KeyCycle, by_key
+from fencepost.workloads.generators.pace import Pace
 
 _TICK_NS: Final = 10_000_000
 """100 wake-ups a second at most: at 500 records a second, 2-4 % of a core."""

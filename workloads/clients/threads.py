@@ -8,8 +8,8 @@ import traceback
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from history.clock import Clock
-from workloads.generators.pace import Pace
+from fencepost.history.clock import Clock
+from fencepost.workloads.generators.pace import Pace
 
 Run = Callable[[threading.Event], None]
 """The work of a thread, until the event is set."""

@@ -6,9 +6,9 @@ from typing import TypeVar
 
 from pydantic import TypeAdapter
 
-from workloads.clients.config import ClientConfig
-from workloads.clients.java_gateway import JavaProgram
-from workloads.generators.intents import Intent
+from fencepost.workloads.clients.config import ClientConfig
+from fencepost.workloads.clients.java_gateway import JavaProgram
+from fencepost.workloads.generators.intents import Intent
 
 T = TypeVar("T")
 

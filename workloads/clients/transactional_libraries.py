@@ -10,9 +10,9 @@ from typing import Any, Final, Protocol
 from confluent_kafka import KafkaError, KafkaException, Message, Producer, TopicPartition
 from py4j.protocol import Py4JJavaError
 
-from workloads.clients.columns import offsets_of
-from workloads.clients.java_gateway import JavaVirtualMachine
-from workloads.clients.transactional_client import Group, Severity, TransactionError
+from fencepost.workloads.clients.columns import offsets_of
+from fencepost.workloads.clients.java_gateway import JavaVirtualMachine
+from fencepost.workloads.clients.transactional_client import Group, Severity, TransactionError
 
 _WAIT_S_MAX: Final = 0.1
 """The longest wait inside librdkafka: signals are seen after it."""

@@ -20,11 +20,11 @@ from typing import Any, Final, Protocol
 from confluent_kafka import IsolationLevel, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]  # it is there
 
-from history.clock import Clock
-from history.journal import RowJournal
-from workloads.clients.places import places_of
-from workloads.clients.shutdown import stop_on_sigterm
-from workloads.clients.transactional_config import OffsetsConfig, read_as
+from fencepost.history.clock import Clock
+from fencepost.history.journal import RowJournal
+from fencepost.workloads.clients.places import places_of
+from fencepost.workloads.clients.shutdown import stop_on_sigterm
+from fencepost.workloads.clients.transactional_config import OffsetsConfig, read_as
 
 _ASK_S_MAX: Final = 3.0
 _PAUSE_S: Final = 0.2

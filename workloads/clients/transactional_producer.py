@@ -30,24 +30,27 @@ from typing import Final
 import numpy as np
 from confluent_kafka import Consumer
 
-from history.clock import Clock
-from history.errors import name_of
-from history.journal import EventJournal
-from history.operation import Outcome
-from history.poll_recorder import PollRecorder
-from history.send_recorder import SendRecorder
-from workloads.clients.columns import messages_of
-from workloads.clients.intake import Intake
-from workloads.clients.java_gateway import JavaVirtualMachine
-from workloads.clients.places import places_of
-from workloads.clients.recording import RecordsEvents, RecordsSends
-from workloads.clients.shutdown import Ending, pause, stop_on_sigterm
-from workloads.clients.transactional_client import Severity, TransactionError, Transacts
-from workloads.clients.transactional_config import TransactorConfig, read_as
-from workloads.clients.transactional_libraries import JavaTransactions, LibrdkafkaTransactions
-from workloads.generators.intents import Intent, Intents
-from workloads.generators.keys import KeyCycle
-from workloads.generators.pace import Pace
+from fencepost.history.clock import Clock
+from fencepost.history.errors import name_of
+from fencepost.history.journal import EventJournal
+from fencepost.history.operation import Outcome
+from fencepost.history.poll_recorder import PollRecorder
+from fencepost.history.send_recorder import SendRecorder
+from fencepost.workloads.clients.columns import messages_of
+from fencepost.workloads.clients.intake import Intake
+from fencepost.workloads.clients.java_gateway import JavaVirtualMachine
+from fencepost.workloads.clients.places import places_of
+from fencepost.workloads.clients.recording import RecordsEvents, RecordsSends
+from fencepost.workloads.clients.shutdown import Ending, pause, stop_on_sigterm
+from fencepost.workloads.clients.transactional_client import Severity, TransactionError, Transacts
+from fencepost.workloads.clients.transactional_config import TransactorConfig, read_as
+from fencepost.workloads.clients.transactional_libraries import (
+    JavaTransactions,
+    LibrdkafkaTransactions,
+)
+from fencepost.workloads.generators.intents import Intent, Intents
+from fencepost.workloads.generators.keys import KeyCycle
+from fencepost.workloads.generators.pace import Pace
 
 _GENERATIONS_MAX: Final = 200
 """Logical clients of one process: a fault that ends each at once goes on for half a minute."""

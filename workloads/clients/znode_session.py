@@ -29,11 +29,11 @@ from kazoo.exceptions import (
 )
 from kazoo.retry import KazooRetry
 
-from history.clock import Clock
-from history.errors import ErrorSystem, name_of, outcome_of
-from history.journal import EventJournal
-from history.operation import Outcome
-from workloads.generators.znodes import ZnodeF, ZnodeIntent
+from fencepost.history.clock import Clock
+from fencepost.history.errors import ErrorSystem, name_of, outcome_of
+from fencepost.history.journal import EventJournal
+from fencepost.history.operation import Outcome
+from fencepost.workloads.generators.znodes import ZnodeF, ZnodeIntent
 
 _READS: Final = frozenset((ZnodeF.READ, ZnodeF.SYNC_READ, ZnodeF.FINAL_READ))
 _REFUSALS: Final = (BadVersionError, NodeExistsError, NoNodeError)

@@ -21,7 +21,7 @@ from typing import Final
 
 from numpy.random import Generator
 
-from history.operation import Outcome
+from fencepost.history.operation import Outcome
 
 LOOK_S: Final = 5.0
 """The time between two looks at the topics that there are."""

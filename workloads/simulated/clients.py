@@ -3,9 +3,13 @@
 from collections.abc import Sequence
 from typing import Final, Protocol
 
-from clusters.node_port.effects import Node
-from clusters.reference.simulated.cluster import CLIENTS_FROM, HARNESS_FROM, SimulatedCluster
-from clusters.simulation.host import ProcessState, SimulatedHost
+from fencepost.clusters.node_port.effects import Node
+from fencepost.clusters.reference.simulated.cluster import (
+    CLIENTS_FROM,
+    HARNESS_FROM,
+    SimulatedCluster,
+)
+from fencepost.clusters.simulation.host import ProcessState, SimulatedHost
 
 _STEP_NS: Final = 10_000_000
 

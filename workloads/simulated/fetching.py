@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from clusters.node_port.effects import SEND, Effects
-from clusters.reference.nodes.errors import Error
-from clusters.reference.nodes.messages.data import FetchRequest, FetchResponse
-from workloads.simulated.routes import Correlations, Routes
+from fencepost.clusters.node_port.effects import SEND, Effects
+from fencepost.clusters.reference.nodes.errors import Error
+from fencepost.clusters.reference.nodes.messages.data import FetchRequest, FetchResponse
+from fencepost.workloads.simulated.routes import Correlations, Routes
 
 _MS: Final = 1_000_000
 _WAIT_NS: Final = 100 * _MS

@@ -11,30 +11,30 @@ from typing import Any, Final
 
 import numpy as np
 
-from clusters.node_port.effects import NOTE, SEND, START, TICK, UNREACHABLE, Effects
-from clusters.node_port.notes import READ_BEGAN, READ_METADATA
-from clusters.port import NodeName
-from clusters.reference.nodes.configuration import MS, S
-from clusters.reference.nodes.messages.client import (
+from fencepost.clusters.node_port.effects import NOTE, SEND, START, TICK, UNREACHABLE, Effects
+from fencepost.clusters.node_port.notes import READ_BEGAN, READ_METADATA
+from fencepost.clusters.port import NodeName
+from fencepost.clusters.reference.nodes.configuration import MS, S
+from fencepost.clusters.reference.nodes.messages.client import (
     DescribeConfigsRequest,
     DescribeConfigsResponse,
     MetadataRequest,
     MetadataResponse,
 )
-from clusters.reference.simulated.cluster import SimulatedCluster
-from clusters.reference.simulated.deferred import ReadBook, last_offset, metadata_items
-from clusters.reference.simulated.error_names import error_name
-from clusters.simulation.world import WAKE
-from history.counter import COUNTER_SETTING, counter_of
-from history.counts import ClientCounts, Counts
-from history.journal import EventJournal
-from history.manifest import Promises
-from history.operation import Outcome
-from workloads.generators.topic_lives import TopicLives
-from workloads.kind import SimulatedSetup
-from workloads.metadata_spec import MetadataSpec
-from workloads.simulated.clients import Clients
-from workloads.simulated.metadata_writer import SimulatedWriter
+from fencepost.clusters.reference.simulated.cluster import SimulatedCluster
+from fencepost.clusters.reference.simulated.deferred import ReadBook, last_offset, metadata_items
+from fencepost.clusters.reference.simulated.error_names import error_name
+from fencepost.clusters.simulation.world import WAKE
+from fencepost.history.counter import COUNTER_SETTING, counter_of
+from fencepost.history.counts import ClientCounts, Counts
+from fencepost.history.journal import EventJournal
+from fencepost.history.manifest import Promises
+from fencepost.history.operation import Outcome
+from fencepost.workloads.generators.topic_lives import TopicLives
+from fencepost.workloads.kind import SimulatedSetup
+from fencepost.workloads.metadata_spec import MetadataSpec
+from fencepost.workloads.simulated.clients import Clients
+from fencepost.workloads.simulated.metadata_writer import SimulatedWriter
 
 _CLIENT: Final = "metadata-0"
 _TOPIC: Final = 2

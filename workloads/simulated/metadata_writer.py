@@ -10,12 +10,12 @@ from collections.abc import Callable, Sequence
 from itertools import cycle
 from typing import Any, Final
 
-from clusters.node_port.effects import SEND, START, TICK, UNREACHABLE, Effects
-from clusters.reference.codec.identifiers import text_of
-from clusters.reference.nodes.configuration import S
-from clusters.reference.nodes.errors import Error
-from clusters.reference.nodes.messages.client import MetadataRequest, MetadataResponse
-from clusters.reference.nodes.messages.control import (
+from fencepost.clusters.node_port.effects import SEND, START, TICK, UNREACHABLE, Effects
+from fencepost.clusters.reference.codec.identifiers import text_of
+from fencepost.clusters.reference.nodes.configuration import S
+from fencepost.clusters.reference.nodes.errors import Error
+from fencepost.clusters.reference.nodes.messages.client import MetadataRequest, MetadataResponse
+from fencepost.clusters.reference.nodes.messages.control import (
     AlterConfigsRequest,
     AlterConfigsResponse,
     CreatePartitionsRequest,
@@ -27,15 +27,15 @@ from clusters.reference.nodes.messages.control import (
     NewPartitions,
     NewTopic,
 )
-from clusters.reference.simulated.error_names import error_name
-from clusters.simulation.world import WAKE
-from history.counter import COUNTER_SETTING, counter_value
-from history.errors import ErrorSystem, outcome_of
-from history.operation import Outcome
-from workloads.clients.recording import RecordsEvents
-from workloads.generators.asked import Asked
-from workloads.generators.topic_lives import LOOK_S, MetadataF, TopicLives, TopicWrite
-from workloads.simulated.routes import hosts_of
+from fencepost.clusters.reference.simulated.error_names import error_name
+from fencepost.clusters.simulation.world import WAKE
+from fencepost.history.counter import COUNTER_SETTING, counter_value
+from fencepost.history.errors import ErrorSystem, outcome_of
+from fencepost.history.operation import Outcome
+from fencepost.workloads.clients.recording import RecordsEvents
+from fencepost.workloads.generators.asked import Asked
+from fencepost.workloads.generators.topic_lives import LOOK_S, MetadataF, TopicLives, TopicWrite
+from fencepost.workloads.simulated.routes import hosts_of
 
 _TOPIC: Final = 2
 _LOOK_NS: Final = int(LOOK_S * S)

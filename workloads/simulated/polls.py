@@ -10,10 +10,10 @@ from typing import Final, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from history.operation import F, Outcome
-from history.poll_recorder import PollRecorder
-from history.segment_format import NO_KEY, ROW, SLOT, UNKNOWN_OFFSET
-from workloads.simulated.runs import runs
+from fencepost.history.operation import F, Outcome
+from fencepost.history.poll_recorder import PollRecorder
+from fencepost.history.segment_format import NO_KEY, ROW, SLOT, UNKNOWN_OFFSET
+from fencepost.workloads.simulated.runs import runs
 
 _ROWS: Final = 1 << 14
 """Records that are written together."""

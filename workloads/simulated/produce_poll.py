@@ -10,21 +10,21 @@ from itertools import chain
 from pathlib import Path
 from typing import Final, TypeVar
 
-from clusters.reference.nodes.configuration import MS, S
-from clusters.reference.simulated.cluster import SimulatedCluster
-from clusters.topic_spec import TopicSpec, keys_of
-from history.counts import Counts
-from history.failure import HarnessError
-from history.manifest import Promises
-from history.poll_recorder import PollRecorder
-from history.send_recorder import SendRecorder
-from workloads.kind import SimulatedSetup
-from workloads.produce_poll_spec import Consume, ProducePollSpec
-from workloads.simulated.clients import Clients
-from workloads.simulated.polls import CountedPolls, Polls, RecordedPolls
-from workloads.simulated.producer import SimulatedProducer
-from workloads.simulated.readers import ConsumerPlan, SimulatedConsumer, SimulatedReader
-from workloads.simulated.sends import CountedSends, ProducerPlan, RecordedSends, Sends
+from fencepost.clusters.reference.nodes.configuration import MS, S
+from fencepost.clusters.reference.simulated.cluster import SimulatedCluster
+from fencepost.clusters.topic_spec import TopicSpec, keys_of
+from fencepost.history.counts import Counts
+from fencepost.history.failure import HarnessError
+from fencepost.history.manifest import Promises
+from fencepost.history.poll_recorder import PollRecorder
+from fencepost.history.send_recorder import SendRecorder
+from fencepost.workloads.kind import SimulatedSetup
+from fencepost.workloads.produce_poll_spec import Consume, ProducePollSpec
+from fencepost.workloads.simulated.clients import Clients
+from fencepost.workloads.simulated.polls import CountedPolls, Polls, RecordedPolls
+from fencepost.workloads.simulated.producer import SimulatedProducer
+from fencepost.workloads.simulated.readers import ConsumerPlan, SimulatedConsumer, SimulatedReader
+from fencepost.workloads.simulated.sends import CountedSends, ProducerPlan, RecordedSends, Sends
 
 T = TypeVar("T")
 

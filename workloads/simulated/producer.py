@@ -11,24 +11,24 @@ from collections.abc import Sequence
 from random import Random
 from typing import Any, Final
 
-from clusters.node_port.effects import NOTE, SEND, START, TICK, UNREACHABLE, Effects
-from clusters.node_port.notes import ACKNOWLEDGED
-from clusters.node_port.storage import Batch
-from clusters.reference.nodes.errors import Error
-from clusters.reference.nodes.messages.client import MetadataResponse
-from clusters.reference.nodes.messages.data import (
+from fencepost.clusters.node_port.effects import NOTE, SEND, START, TICK, UNREACHABLE, Effects
+from fencepost.clusters.node_port.notes import ACKNOWLEDGED
+from fencepost.clusters.node_port.storage import Batch
+from fencepost.clusters.reference.nodes.errors import Error
+from fencepost.clusters.reference.nodes.messages.client import MetadataResponse
+from fencepost.clusters.reference.nodes.messages.data import (
     InitProducerIdRequest,
     InitProducerIdResponse,
     ProduceRequest,
     ProduceResponse,
 )
-from clusters.simulation.network import RECONNECT
-from clusters.simulation.world import WAKE
-from history.errors import ATTEMPTS_UNBOUNDED, outcome_of
-from history.operation import Outcome
-from workloads.simulated.payload import Payload
-from workloads.simulated.routes import Correlations, Routes
-from workloads.simulated.sends import BatchEnd, PartitionQueue, ProducerPlan, Sends
+from fencepost.clusters.simulation.network import RECONNECT
+from fencepost.clusters.simulation.world import WAKE
+from fencepost.history.errors import ATTEMPTS_UNBOUNDED, outcome_of
+from fencepost.history.operation import Outcome
+from fencepost.workloads.simulated.payload import Payload
+from fencepost.workloads.simulated.routes import Correlations, Routes
+from fencepost.workloads.simulated.sends import BatchEnd, PartitionQueue, ProducerPlan, Sends
 
 _MS: Final = 1_000_000
 _TICK_NS: Final = 50 * _MS

@@ -15,20 +15,20 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any, Final
 
-from clusters.node_port.effects import NOTE, SEND, START, TICK, UNREACHABLE, Effects
-from clusters.node_port.notes import READ_RECORDS
-from clusters.reference.nodes.messages.client import MetadataResponse
-from clusters.reference.nodes.messages.data import (
+from fencepost.clusters.node_port.effects import NOTE, SEND, START, TICK, UNREACHABLE, Effects
+from fencepost.clusters.node_port.notes import READ_RECORDS
+from fencepost.clusters.reference.nodes.messages.client import MetadataResponse
+from fencepost.clusters.reference.nodes.messages.data import (
     FetchResponse,
     ListOffsetsRequest,
     ListOffsetsResponse,
 )
-from clusters.simulation.world import WAKE
-from history.operation import F, Outcome
-from workloads.generators.agenda import Agenda
-from workloads.simulated.fetching import ClientFetches, Fetched
-from workloads.simulated.polls import Polls, Returned
-from workloads.simulated.routes import Correlations, Routes
+from fencepost.clusters.simulation.world import WAKE
+from fencepost.history.operation import F, Outcome
+from fencepost.workloads.generators.agenda import Agenda
+from fencepost.workloads.simulated.fetching import ClientFetches, Fetched
+from fencepost.workloads.simulated.polls import Polls, Returned
+from fencepost.workloads.simulated.routes import Correlations, Routes
 
 _POLL_NS: Final = 100_000_000
 _LOOK_BACK_MAX: Final = 10_000

@@ -7,9 +7,9 @@ broker answers that it does not lead, and regularly from time to time.
 from collections.abc import Sequence
 from typing import Final
 
-from clusters.node_port.effects import SEND, Effects
-from clusters.node_port.storage import PartitionKey
-from clusters.reference.nodes.messages.client import MetadataRequest, MetadataResponse
+from fencepost.clusters.node_port.effects import SEND, Effects
+from fencepost.clusters.node_port.storage import PartitionKey
+from fencepost.clusters.reference.nodes.messages.client import MetadataRequest, MetadataResponse
 
 _MS: Final = 1_000_000
 _RETRY_NS: Final = 100 * _MS

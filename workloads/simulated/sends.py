@@ -11,11 +11,11 @@ from typing import Final, NamedTuple, Protocol
 
 import numpy as np
 
-from clusters.node_port.storage import Batch
-from history.operation import Outcome
-from history.segment_format import PROCESS_SHIFT
-from history.send_recorder import SendRecorder
-from workloads.simulated.runs import runs
+from fencepost.clusters.node_port.storage import Batch
+from fencepost.history.operation import Outcome
+from fencepost.history.segment_format import PROCESS_SHIFT
+from fencepost.history.send_recorder import SendRecorder
+from fencepost.workloads.simulated.runs import runs
 
 _MS: Final = 1_000_000
 

@@ -11,17 +11,17 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from checkers.data_plane.findings import key_findings
-from checkers.data_plane.key_check import KeyCheck
-from checkers.data_plane.large.jobs import Jobs
-from checkers.data_plane.large.keys import LargeKey, large_key_rows, surveys_wanted
-from checkers.data_plane.large.survey import Grain
-from checkers.data_plane.large.tasks import KeyPiece, SurveyPiece
-from checkers.finding_rows import findings_table
-from checkers.rows import COLUMNS
-from checkers.runner.table_pieces import Stretch, outline, some_keys_in, verify
-from checkers.runner.tables import SealedFile
-from checkers.setting import Setting
+from fencepost.checkers.data_plane.findings import key_findings
+from fencepost.checkers.data_plane.key_check import KeyCheck
+from fencepost.checkers.data_plane.large.jobs import Jobs
+from fencepost.checkers.data_plane.large.keys import LargeKey, large_key_rows, surveys_wanted
+from fencepost.checkers.data_plane.large.survey import Grain
+from fencepost.checkers.data_plane.large.tasks import KeyPiece, SurveyPiece
+from fencepost.checkers.finding_rows import findings_table
+from fencepost.checkers.rows import COLUMNS
+from fencepost.checkers.runner.table_pieces import Stretch, outline, some_keys_in, verify
+from fencepost.checkers.runner.tables import SealedFile
+from fencepost.checkers.setting import Setting
 
 KEY_ROWS_MAX: Final = 1 << 20
 """Rows of a key that is judged as a whole: some 135 bytes each in a task."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from checkers.runner.tasks import TaskResult, TaskSession, exchanged, run_tasks
+from fencepost.checkers.runner.tasks import TaskResult, TaskSession, exchanged, run_tasks
 
 Dealt = tuple[Any, Sequence[tuple[int, Any]]]
 """The answer of a task, and contents by the number of what is judged together."""

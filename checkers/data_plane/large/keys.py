@@ -18,16 +18,21 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from checkers.anomaly import ANOMALIES, anomalies_of
-from checkers.data_plane.answers import KeyAnswer, added_up, judged_rows
-from checkers.data_plane.findings import unknown_rows
-from checkers.data_plane.key_assumptions import KEY_ASSUMPTIONS
-from checkers.data_plane.key_check import KeyCheck
-from checkers.data_plane.key_summary import Spans
-from checkers.data_plane.large.jobs import Jobs
-from checkers.data_plane.large.plan import disorder_of, happened_among, planned, shared_values
-from checkers.data_plane.large.survey import Grain, PieceSurvey
-from checkers.data_plane.large.tasks import (
+from fencepost.checkers.anomaly import ANOMALIES, anomalies_of
+from fencepost.checkers.data_plane.answers import KeyAnswer, added_up, judged_rows
+from fencepost.checkers.data_plane.findings import unknown_rows
+from fencepost.checkers.data_plane.key_assumptions import KEY_ASSUMPTIONS
+from fencepost.checkers.data_plane.key_check import KeyCheck
+from fencepost.checkers.data_plane.key_summary import Spans
+from fencepost.checkers.data_plane.large.jobs import Jobs
+from fencepost.checkers.data_plane.large.plan import (
+    disorder_of,
+    happened_among,
+    planned,
+    shared_values,
+)
+from fencepost.checkers.data_plane.large.survey import Grain, PieceSurvey
+from fencepost.checkers.data_plane.large.tasks import (
     JudgeSegment,
     JudgeSegmentAgain,
     JudgeShared,
@@ -38,11 +43,11 @@ from checkers.data_plane.large.tasks import (
     SegmentSource,
     SurveyPiece,
 )
-from checkers.data_plane.poll_order import is_unmeasured, measured
-from checkers.proof import Proof
-from checkers.rows import joined
-from checkers.runner.tasks import TaskResult as TaskAnswer
-from checkers.setting import Setting
+from fencepost.checkers.data_plane.poll_order import is_unmeasured, measured
+from fencepost.checkers.proof import Proof
+from fencepost.checkers.rows import joined
+from fencepost.checkers.runner.tasks import TaskResult as TaskAnswer
+from fencepost.checkers.setting import Setting
 
 Result = TypeVar("Result")
 

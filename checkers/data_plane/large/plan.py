@@ -10,11 +10,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from checkers.data_plane.key_summary import KeySummary, Spans, furthest, spans_of
-from checkers.data_plane.large.survey import Blocks, Grain, PieceSurvey
-from checkers.data_plane.steps import Carried, by_process
-from checkers.membership import is_among
-from checkers.rows import UNKNOWN_OFFSET, Rows, joined
+from fencepost.checkers.data_plane.key_summary import KeySummary, Spans, furthest, spans_of
+from fencepost.checkers.data_plane.large.survey import Blocks, Grain, PieceSurvey
+from fencepost.checkers.data_plane.steps import Carried, by_process
+from fencepost.checkers.membership import is_among
+from fencepost.checkers.rows import UNKNOWN_OFFSET, Rows, joined
 
 _OFFSET_MAX = np.iinfo(np.int64).max
 

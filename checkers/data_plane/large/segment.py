@@ -27,12 +27,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from checkers.data_plane.key_log import KeyLog, log_of_rows
-from checkers.data_plane.key_summary import KeySummary, Spans
-from checkers.data_plane.large.plan import KeySegment
-from checkers.data_plane.large.survey import read_homes, send_homes
-from checkers.data_plane.log import Log
-from checkers.data_plane.steps import (
+from fencepost.checkers.data_plane.key_log import KeyLog, log_of_rows
+from fencepost.checkers.data_plane.key_summary import KeySummary, Spans
+from fencepost.checkers.data_plane.large.plan import KeySegment
+from fencepost.checkers.data_plane.large.survey import read_homes, send_homes
+from fencepost.checkers.data_plane.log import Log
+from fencepost.checkers.data_plane.steps import (
     FAR,
     Carried,
     Pairs,
@@ -41,8 +41,8 @@ from checkers.data_plane.steps import (
     send_steps,
     steps_with,
 )
-from checkers.rows import UNKNOWN_OFFSET, Rows, joined, split
-from checkers.setting import Setting
+from fencepost.checkers.rows import UNKNOWN_OFFSET, Rows, joined, split
+from fencepost.checkers.setting import Setting
 
 _RANGES_MAX: Final = 4096
 _MIXING: Final = np.uint64(0x9E3779B97F4A7C15)

@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from checkers.data_plane.key_summary import (
+from fencepost.checkers.data_plane.key_summary import (
     Reach,
     Stretches,
     bound_of,
@@ -29,9 +29,9 @@ from checkers.data_plane.key_summary import (
     stretches_read,
     times_given_up,
 )
-from checkers.data_plane.steps import Carried, by_process, read_steps, send_steps
-from checkers.rows import INFO, OK, UNKNOWN_OFFSET, Rows, joined, split
-from checkers.setting import Setting
+from fencepost.checkers.data_plane.steps import Carried, by_process, read_steps, send_steps
+from fencepost.checkers.rows import INFO, OK, UNKNOWN_OFFSET, Rows, joined, split
+from fencepost.checkers.setting import Setting
 
 _ROW_BITS: Final = 40
 """A key has at most 2 ** 40 rows."""

@@ -11,14 +11,14 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from checkers.data_plane.answers import KeyAnswer, answers_of
-from checkers.data_plane.key_assumptions import KEY_ASSUMPTIONS
-from checkers.data_plane.key_check import KeyCheck
-from checkers.data_plane.key_log import KeyLog
-from checkers.data_plane.key_summary import KeySummary, Spans
-from checkers.data_plane.large.jobs import Dealt
-from checkers.data_plane.large.plan import KeySegment
-from checkers.data_plane.large.segment import (
+from fencepost.checkers.data_plane.answers import KeyAnswer, answers_of
+from fencepost.checkers.data_plane.key_assumptions import KEY_ASSUMPTIONS
+from fencepost.checkers.data_plane.key_check import KeyCheck
+from fencepost.checkers.data_plane.key_log import KeyLog
+from fencepost.checkers.data_plane.key_summary import KeySummary, Spans
+from fencepost.checkers.data_plane.large.jobs import Dealt
+from fencepost.checkers.data_plane.large.plan import KeySegment
+from fencepost.checkers.data_plane.large.segment import (
     PieceRows,
     SegmentRows,
     log_of_shared,
@@ -28,13 +28,13 @@ from checkers.data_plane.large.segment import (
     value_ranges,
     without_values,
 )
-from checkers.data_plane.large.survey import Grain, PieceSurvey, survey
-from checkers.data_plane.steps import Carried
-from checkers.membership import is_among
-from checkers.rows import COLUMNS, split
-from checkers.runner.table_pieces import Stretch, stretch_rows
-from checkers.runner.tables import SealedFile
-from checkers.setting import Setting
+from fencepost.checkers.data_plane.large.survey import Grain, PieceSurvey, survey
+from fencepost.checkers.data_plane.steps import Carried
+from fencepost.checkers.membership import is_among
+from fencepost.checkers.rows import COLUMNS, split
+from fencepost.checkers.runner.table_pieces import Stretch, stretch_rows
+from fencepost.checkers.runner.tables import SealedFile
+from fencepost.checkers.setting import Setting
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Final
 
-from history.failure import HarnessError
+from fencepost.history.failure import HarnessError
 
 CONTROLLERS: Final = ("cpu", "memory")
 _ROOT: Final = PurePosixPath("/")

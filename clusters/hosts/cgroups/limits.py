@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, Protocol
 
-from history.failure import HarnessError
+from fencepost.history.failure import HarnessError
 
 _PERIOD_US: Final = 100_000
 _QUOTA_MIN_US: Final = 1000

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from clusters.hosts.cgroups.hierarchy import Parent, parents
-from clusters.hosts.cgroups.limits import Cpu, Memory, cpu_of, memory_of
-from clusters.hosts.ledger import Ledger
-from clusters.hosts.undo import RemoveGroup
-from history.failure import HarnessError
+from fencepost.clusters.hosts.cgroups.hierarchy import Parent, parents
+from fencepost.clusters.hosts.cgroups.limits import Cpu, Memory, cpu_of, memory_of
+from fencepost.clusters.hosts.ledger import Ledger
+from fencepost.clusters.hosts.undo import RemoveGroup
+from fencepost.history.failure import HarnessError
 
 _EFFECT_TIMEOUT_S: Final = 15.0
 _POLL_S: Final = 0.02

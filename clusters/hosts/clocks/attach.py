@@ -16,7 +16,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
-from history.failure import HarnessError
+from fencepost.history.failure import HarnessError
 
 _COMMAND: Final = b"1\0jcmd\0VM.uptime -date\0\0\0"
 _STAMP: Final = re.compile(rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}[+-]\d{4}")

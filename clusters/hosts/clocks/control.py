@@ -9,7 +9,7 @@ import struct
 from pathlib import Path
 from typing import Final
 
-from clusters.abilities import Skew
+from fencepost.clusters.abilities import Skew
 
 RIGHT: Final = Skew()
 _NUMBER: Final = struct.Struct("=q")

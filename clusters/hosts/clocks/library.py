@@ -1,6 +1,6 @@
 """The library that a node preloads so that its wall clock can be wrong, and a trial of it.
 
-`python -m clusters.hosts.clocks.library` builds the one that comes with the project anew.
+`python -m fencepost.clusters.hosts.clocks.library` builds the one that comes with the project anew.
 """
 
 import os
@@ -11,10 +11,10 @@ import time
 from pathlib import Path
 from typing import Final
 
-from clusters.abilities import Skew
-from clusters.hosts import preloading
-from clusters.hosts.clocks.control import make_control, set_control
-from history.failure import HarnessError
+from fencepost.clusters.abilities import Skew
+from fencepost.clusters.hosts import preloading
+from fencepost.clusters.hosts.clocks.control import make_control, set_control
+from fencepost.history.failure import HarnessError
 
 _SOURCE: Final = Path(__file__).with_name("wrong_clock.c")
 _JUMP_S: Final = -3600.0

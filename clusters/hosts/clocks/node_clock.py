@@ -11,12 +11,12 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
-from clusters.abilities import Skew
-from clusters.hosts.clocks.attach import ClockReading
-from clusters.hosts.clocks.control import RIGHT, make_control, set_control
-from clusters.hosts.clocks.library import clock_library
-from history.clock import ClockSkew
-from history.failure import HarnessError
+from fencepost.clusters.abilities import Skew
+from fencepost.clusters.hosts.clocks.attach import ClockReading
+from fencepost.clusters.hosts.clocks.control import RIGHT, make_control, set_control
+from fencepost.clusters.hosts.clocks.library import clock_library
+from fencepost.history.clock import ClockSkew
+from fencepost.history.failure import HarnessError
 
 _EFFECT_TIMEOUT_S: Final = 15.0
 _POLL_S: Final = 0.037

@@ -5,7 +5,7 @@
  * out by the kernel's monotonic clock goes on as it does.
  *
  * No libc is linked and no memory allocated: the looks come from any thread and any signal handler.
- * `python -m clusters.hosts.clocks.library` builds the library that lies beside this file.
+ * `python -m fencepost.clusters.hosts.clocks.library` builds the library that lies beside this file.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>

@@ -19,11 +19,11 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
-from clusters.hosts.disks.calls import shut_down, sync_all, sync_head
-from clusters.hosts.ledger import Ledger
-from clusters.hosts.tools import tool, tool_missing
-from clusters.hosts.undo import Unmount
-from history.failure import HarnessError
+from fencepost.clusters.hosts.disks.calls import shut_down, sync_all, sync_head
+from fencepost.clusters.hosts.ledger import Ledger
+from fencepost.clusters.hosts.tools import tool, tool_missing
+from fencepost.clusters.hosts.undo import Unmount
+from fencepost.history.failure import HarnessError
 
 SIZE_BYTES: Final = 4 << 30
 """The size of an image: more than a run writes. It is sparse, and takes what is written to it."""

@@ -20,10 +20,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from clusters.hosts.disks.calls import freeze, is_frozen, shut_down, thaw
-from clusters.hosts.disks.image import ImageDisk, device_of
-from clusters.port import DiskTrouble
-from history.failure import HarnessError
+from fencepost.clusters.hosts.disks.calls import freeze, is_frozen, shut_down, thaw
+from fencepost.clusters.hosts.disks.image import ImageDisk, device_of
+from fencepost.clusters.port import DiskTrouble
+from fencepost.history.failure import HarnessError
 
 _FILLER: Final = "filler"
 _BLOCK_BYTES: Final = 4096

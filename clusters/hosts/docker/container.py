@@ -22,11 +22,11 @@ from pathlib import Path
 from signal import SIGABRT, SIGBUS, SIGCONT, SIGILL, SIGKILL, SIGSEGV, SIGSTOP, SIGTERM
 from typing import Final, Self
 
-from clusters.abilities import NodeUsage
-from clusters.hosts.docker.daemon import ContainerSpec, ContainerState, Daemon
-from clusters.hosts.process import await_state, process_state, process_usage
-from clusters.port import NodeState
-from history.failure import HarnessError
+from fencepost.clusters.abilities import NodeUsage
+from fencepost.clusters.hosts.docker.daemon import ContainerSpec, ContainerState, Daemon
+from fencepost.clusters.hosts.process import await_state, process_state, process_usage
+from fencepost.clusters.port import NodeState
+from fencepost.history.failure import HarnessError
 
 _EFFECT_TIMEOUT_S: Final = 10.0
 _POLL_S: Final = 0.01

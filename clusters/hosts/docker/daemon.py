@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, Final, Self
 
-from history.failure import HarnessError
+from fencepost.history.failure import HarnessError
 
 _ANSWER_TIMEOUT_S: Final = 60
 """A container starts within a second; ten times that on a machine with much else to do."""

@@ -17,18 +17,18 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-from clusters.hosts.docker.container import ContainerProcess
-from clusters.hosts.docker.daemon import ContainerSpec, Daemon, NetworkSpec, connected
-from clusters.hosts.docker.image import image_named
-from clusters.hosts.ledger import Ledger
-from clusters.hosts.local_host import LocalPlace
-from clusters.hosts.place import LOG, NodeProcess
-from clusters.hosts.process import HARNESS_VARIABLE, RUN_VARIABLE, harness_mark
-from clusters.hosts.subnet import Subnet, claim_subnet
-from clusters.hosts.undo import RemoveContainer, RemoveNetwork
-from clusters.port import NodeName, NodeState
-from clusters.provision.cache import Progress
-from history.failure import HarnessError
+from fencepost.clusters.hosts.docker.container import ContainerProcess
+from fencepost.clusters.hosts.docker.daemon import ContainerSpec, Daemon, NetworkSpec, connected
+from fencepost.clusters.hosts.docker.image import image_named
+from fencepost.clusters.hosts.ledger import Ledger
+from fencepost.clusters.hosts.local_host import LocalPlace
+from fencepost.clusters.hosts.place import LOG, NodeProcess
+from fencepost.clusters.hosts.process import HARNESS_VARIABLE, RUN_VARIABLE, harness_mark
+from fencepost.clusters.hosts.subnet import Subnet, claim_subnet
+from fencepost.clusters.hosts.undo import RemoveContainer, RemoveNetwork
+from fencepost.clusters.port import NodeName, NodeState
+from fencepost.clusters.provision.cache import Progress
+from fencepost.history.failure import HarnessError
 
 _INTERFACE: Final = "eth0"
 """Docker's name for it in every container."""

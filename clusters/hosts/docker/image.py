@@ -17,12 +17,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Final
 
-from clusters.hosts.command import run_command
-from clusters.hosts.docker.daemon import Daemon
-from clusters.hosts.warden import Warden
-from clusters.provision.cache import Progress, cache_dir, kept
-from clusters.provision.fingerprints import Fingerprint, fingerprint_of, is_unchanged
-from history.failure import HarnessError, UsageError
+from fencepost.clusters.hosts.command import run_command
+from fencepost.clusters.hosts.docker.daemon import Daemon
+from fencepost.clusters.hosts.warden import Warden
+from fencepost.clusters.provision.cache import Progress, cache_dir, kept
+from fencepost.clusters.provision.fingerprints import Fingerprint, fingerprint_of, is_unchanged
+from fencepost.history.failure import HarnessError, UsageError
 
 _REPOSITORY: Final = "fencepost-base"
 _ARCHIVE: Final = "root.tar"

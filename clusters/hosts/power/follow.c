@@ -11,7 +11,7 @@
  *
  * A note stands before its deed, so that a death between them costs nothing. `crash_image.py` reads
  * all this; its head says what follows for a disk. All calls are the kernel's own: no libc is linked,
- * and none of our own calls comes back to us. `python -m clusters.hosts.power.library` builds it.
+ * and none of our own calls comes back to us. `python -m fencepost.clusters.hosts.power.library` builds it.
  */
 #define _GNU_SOURCE
 #include <errno.h>

@@ -13,11 +13,11 @@ from collections.abc import Mapping
 from pathlib import Path, PurePath
 from typing import Final
 
-from clusters.hosts.place import Place
-from clusters.hosts.power import crash_image
-from clusters.hosts.power.crash_image import lose_power, settle
-from clusters.hosts.power.library import follow_library
-from history.failure import HarnessError
+from fencepost.clusters.hosts.place import Place
+from fencepost.clusters.hosts.power import crash_image
+from fencepost.clusters.hosts.power.crash_image import lose_power, settle
+from fencepost.clusters.hosts.power.library import follow_library
+from fencepost.history.failure import HarnessError
 
 _SCRIPT: Final = Path(crash_image.__file__)
 _FOLLOWER: Final = "followed"

@@ -1,13 +1,13 @@
 """The library that a node preloads so that what it syncs is followed.
 
-`python -m clusters.hosts.power.library` builds the one that comes with the project anew.
+`python -m fencepost.clusters.hosts.power.library` builds the one that comes with the project anew.
 """
 
 import sys
 from pathlib import Path
 from typing import Final
 
-from clusters.hosts import preloading
+from fencepost.clusters.hosts import preloading
 
 _SOURCE: Final = Path(__file__).with_name("follow.c")
 

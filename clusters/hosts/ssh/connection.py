@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Final, Self
 
 import paramiko
 
-from clusters.hosts.ssh.inventory import SSH_PORT, Machine
-from history.failure import HarnessError, UsageError
+from fencepost.clusters.hosts.ssh.inventory import SSH_PORT, Machine
+from fencepost.history.failure import HarnessError, UsageError
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer

@@ -17,15 +17,15 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Final, Self
 
-from clusters.hosts.disk import remove_directory
-from clusters.hosts.ledger import Ledger
-from clusters.hosts.local import LocalProcess
-from clusters.hosts.local_host import loopback_address
-from clusters.hosts.place import LOG, NodeProcess
-from clusters.hosts.ports import ReservedPorts
-from clusters.hosts.ssh.connection import SshConnection
-from clusters.hosts.ssh.inventory import Inventory, Machine, assign
-from clusters.hosts.ssh.uploads import (
+from fencepost.clusters.hosts.disk import remove_directory
+from fencepost.clusters.hosts.ledger import Ledger
+from fencepost.clusters.hosts.local import LocalProcess
+from fencepost.clusters.hosts.local_host import loopback_address
+from fencepost.clusters.hosts.place import LOG, NodeProcess
+from fencepost.clusters.hosts.ports import ReservedPorts
+from fencepost.clusters.hosts.ssh.connection import SshConnection
+from fencepost.clusters.hosts.ssh.inventory import Inventory, Machine, assign
+from fencepost.clusters.hosts.ssh.uploads import (
     COPY,
     carry,
     home_of,
@@ -33,15 +33,15 @@ from clusters.hosts.ssh.uploads import (
     remote_java,
     translated,
 )
-from clusters.hosts.ssh.warden import RemoteWarden, Way
-from clusters.hosts.warden import Warden
-from clusters.port import NodeName
-from clusters.provision.cache import Progress
-from history.failure import HarnessError, UsageError
+from fencepost.clusters.hosts.ssh.warden import RemoteWarden, Way
+from fencepost.clusters.hosts.warden import Warden
+from fencepost.clusters.port import NodeName
+from fencepost.clusters.provision.cache import Progress
+from fencepost.history.failure import HarnessError, UsageError
 
 _CLOCK_OFFSET_MS_MAX: Final = 100
 """The checks allow for a wall clock that is so far off, and little more."""
-_TUNNEL: Final = "clusters.hosts.ssh.tunnel"
+_TUNNEL: Final = "fencepost.clusters.hosts.ssh.tunnel"
 _SCRIPT_TIMEOUT_S: Final = 120.0
 
 

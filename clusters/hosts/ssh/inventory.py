@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from clusters.port import NodeName
-from history.failure import SpecError, UsageError
+from fencepost.clusters.port import NodeName
+from fencepost.history.failure import SpecError, UsageError
 
 SSH_PORT: Final = 22
 _PORT_MAX: Final = 65535

@@ -14,7 +14,7 @@ import socket
 import sys
 from pathlib import Path
 
-from clusters.hosts.ssh.agent import pump
+from fencepost.clusters.hosts.ssh.agent import pump
 
 _OPENING_S_MAX = 10.0
 _CHUNK = 1 << 18

@@ -11,10 +11,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Final
 
-from clusters.hosts.ssh.connection import SshConnection
-from clusters.provision.fingerprints import listing_digest
-from clusters.provision.java import JAVA_MAJOR_MIN
-from history.failure import UsageError
+from fencepost.clusters.hosts.ssh.connection import SshConnection
+from fencepost.clusters.provision.fingerprints import listing_digest
+from fencepost.clusters.provision.java import JAVA_MAJOR_MIN
+from fencepost.history.failure import UsageError
 
 COPY: Final = "copy"
 """The value of a machine's `java` that has the harness's own copied there."""

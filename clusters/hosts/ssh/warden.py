@@ -8,13 +8,13 @@ from dataclasses import astuple, dataclass
 from pathlib import Path, PurePosixPath
 from typing import Final
 
-from clusters.abilities import NodeUsage
-from clusters.hosts.process import RUN_VARIABLE
-from clusters.hosts.ssh import agent
-from clusters.hosts.ssh.connection import SshConnection
-from clusters.hosts.warden_client import WardenClient
-from clusters.port import NodeState
-from history.failure import HarnessError, UsageError
+from fencepost.clusters.abilities import NodeUsage
+from fencepost.clusters.hosts.process import RUN_VARIABLE
+from fencepost.clusters.hosts.ssh import agent
+from fencepost.clusters.hosts.ssh.connection import SshConnection
+from fencepost.clusters.hosts.warden_client import WardenClient
+from fencepost.clusters.port import NodeState
+from fencepost.history.failure import HarnessError, UsageError
 
 _AGENT: Final = Path(agent.__file__)
 _SERVER: Final = Path(__file__).parent.with_name("warden_server.py")

@@ -12,8 +12,8 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from clusters.protocol.controlled_states import ControlledState
-from clusters.protocol.rpc import (
+from fencepost.clusters.protocol.controlled_states import ControlledState
+from fencepost.clusters.protocol.rpc import (
     ByVersion,
     Entry,
     RpcField,

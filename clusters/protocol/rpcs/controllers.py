@@ -7,8 +7,8 @@ their partitions: each partition names its own.
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
-from clusters.protocol.columns import partition_items, topic_columns
-from clusters.protocol.rpc import (
+from fencepost.clusters.protocol.columns import partition_items, topic_columns
+from fencepost.clusters.protocol.rpc import (
     ByTopic,
     Converter,
     Entry,

@@ -3,8 +3,8 @@
 from types import ModuleType
 from typing import Final
 
-from clusters.protocol.rpc import RpcTable
-from clusters.protocol.rpcs import brokers, controllers, operators, quorum
+from fencepost.clusters.protocol.rpc import RpcTable
+from fencepost.clusters.protocol.rpcs import brokers, controllers, operators, quorum
 
 _MODULES: Final[tuple[ModuleType, ...]] = (brokers, controllers, operators, quorum)
 EVERY_RPC: Final = tuple(

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from clusters.protocol.rpc import (
+from fencepost.clusters.protocol.rpc import (
     ITSELF,
     Converter,
     RpcField,

@@ -7,7 +7,7 @@ would lead in this epoch.
 from collections.abc import Mapping
 from typing import Any, Final
 
-from clusters.protocol.rpc import (
+from fencepost.clusters.protocol.rpc import (
     Converter,
     Inside,
     RpcField,

@@ -12,7 +12,7 @@ from datetime import timedelta
 from enum import Enum
 from typing import Any, Final, Protocol, TypeVar
 
-from clusters.protocol.entities import Values
+from fencepost.clusters.protocol.entities import Values
 
 _NS_OF_MS: Final = 1_000_000
 

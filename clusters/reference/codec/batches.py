@@ -10,10 +10,10 @@ from typing import Final
 
 from crc32c import crc32c
 
-from clusters.node_port.storage import Batch
-from clusters.protocol.entities import Unreadable
-from clusters.protocol.record_batches import BatchHeader as Header
-from clusters.protocol.record_batches import Stop, batch_at
+from fencepost.clusters.node_port.storage import Batch
+from fencepost.clusters.protocol.entities import Unreadable
+from fencepost.clusters.protocol.record_batches import BatchHeader as Header
+from fencepost.clusters.protocol.record_batches import Stop, batch_at
 
 _OFFSET: Final = struct.Struct(">q")
 _LENGTH: Final = slice(8, 12)

@@ -8,16 +8,16 @@ what a broker is to be in three booleans.
 from dataclasses import replace
 from typing import Final
 
-from clusters.protocol.broker_states import BrokerState
-from clusters.protocol.dialect import HEARTBEAT, HEARTBEAT_WITH_LOWEST, REGISTRATION
-from clusters.protocol.entities import Unreadable
-from clusters.protocol.message_decoder import Fields
-from clusters.protocol.rpcs.brokers import ALLOCATE_PRODUCER_IDS, ALTER_PARTITION
-from clusters.reference.codec.api import ListenerType, Traffic
-from clusters.reference.codec.identifiers import id_of_text, text_of
-from clusters.reference.codec.tables import between_nodes
-from clusters.reference.nodes.levels import LEVEL_VISIBILITY
-from clusters.reference.nodes.messages.control import (
+from fencepost.clusters.protocol.broker_states import BrokerState
+from fencepost.clusters.protocol.dialect import HEARTBEAT, HEARTBEAT_WITH_LOWEST, REGISTRATION
+from fencepost.clusters.protocol.entities import Unreadable
+from fencepost.clusters.protocol.message_decoder import Fields
+from fencepost.clusters.protocol.rpcs.brokers import ALLOCATE_PRODUCER_IDS, ALTER_PARTITION
+from fencepost.clusters.reference.codec.api import ListenerType, Traffic
+from fencepost.clusters.reference.codec.identifiers import id_of_text, text_of
+from fencepost.clusters.reference.codec.tables import between_nodes
+from fencepost.clusters.reference.nodes.levels import LEVEL_VISIBILITY
+from fencepost.clusters.reference.nodes.messages.control import (
     AllocateProducerIdsRequest,
     AllocateProducerIdsResponse,
     AlterPartitionItem,

@@ -3,20 +3,20 @@
 from collections.abc import Iterable
 from typing import Any, Final
 
-from clusters.protocol.entities import Unreadable, Values
-from clusters.reference.codec.api import Api, Asked, ListenerType, RequestTopics, grouped
-from clusters.reference.codec.client_asks import (
+from fencepost.clusters.protocol.entities import Unreadable, Values
+from fencepost.clusters.reference.codec.api import Api, Asked, ListenerType, RequestTopics, grouped
+from fencepost.clusters.reference.codec.client_asks import (
     DEFAULT_CONFIG,
     configs_answered,
     configs_ask,
     metadata_answered,
     metadata_ask,
 )
-from clusters.reference.codec.data_apis import fetch_versions
-from clusters.reference.codec.identifiers import id_of_uuid, uuid_of
-from clusters.reference.nodes.errors import Error
-from clusters.reference.nodes.levels import LEVEL_EPOCHS, METADATA_VERSION
-from clusters.reference.nodes.messages.client import (
+from fencepost.clusters.reference.codec.data_apis import fetch_versions
+from fencepost.clusters.reference.codec.identifiers import id_of_uuid, uuid_of
+from fencepost.clusters.reference.nodes.errors import Error
+from fencepost.clusters.reference.nodes.levels import LEVEL_EPOCHS, METADATA_VERSION
+from fencepost.clusters.reference.nodes.messages.client import (
     GROUP_STATE,
     GROUP_TYPE,
     ApiVersionsRequest,
@@ -35,7 +35,7 @@ from clusters.reference.nodes.messages.client import (
     OffsetFetchResponse,
     PartitionMetadata,
 )
-from clusters.reference.nodes.messages.data import FetchRequest
+from fencepost.clusters.reference.nodes.messages.data import FetchRequest
 
 API_VERSIONS: Final = 18
 API_VERSIONS_KNOWN: Final = (0, 3)

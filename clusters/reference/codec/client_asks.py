@@ -6,10 +6,10 @@ answer them.
 
 from typing import Any, Final
 
-from clusters.protocol.entities import Values
-from clusters.reference.codec.api import RequestTopics
-from clusters.reference.codec.identifiers import id_of_uuid, uuid_of
-from clusters.reference.nodes.messages.client import (
+from fencepost.clusters.protocol.entities import Values
+from fencepost.clusters.reference.codec.api import RequestTopics
+from fencepost.clusters.reference.codec.identifiers import id_of_uuid, uuid_of
+from fencepost.clusters.reference.nodes.messages.client import (
     DescribeConfigsRequest,
     DescribeConfigsResponse,
     MetadataRequest,

@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from clusters.protocol import dialect
-from clusters.protocol.entities import (
+from fencepost.clusters.protocol import dialect
+from fencepost.clusters.protocol.entities import (
     Unreadable,
     Values,
     read,
@@ -19,9 +19,15 @@ from clusters.protocol.entities import (
     response_frame,
     response_type,
 )
-from clusters.protocol.varints import VarintError, read_unsigned
-from clusters.reference.codec.api import Api, Asked, KnownTopics, ListenerType, RequestTopics
-from clusters.reference.codec.broker_apis import (
+from fencepost.clusters.protocol.varints import VarintError, read_unsigned
+from fencepost.clusters.reference.codec.api import (
+    Api,
+    Asked,
+    KnownTopics,
+    ListenerType,
+    RequestTopics,
+)
+from fencepost.clusters.reference.codec.broker_apis import (
     BROKER_APIS,
     DIALECT,
     address_of,
@@ -30,22 +36,26 @@ from clusters.reference.codec.broker_apis import (
     response_fields,
     response_in,
 )
-from clusters.reference.codec.client_apis import (
+from fencepost.clusters.reference.codec.client_apis import (
     API_VERSIONS,
     API_VERSIONS_KNOWN,
     CLIENT_APIS,
     asking_versions,
     versions_offered,
 )
-from clusters.reference.codec.data_apis import DATA_APIS
-from clusters.reference.codec.fetch_sessions import FetchSessions, FollowerSession, OpenFetch
-from clusters.reference.codec.operator_apis import OPERATOR_APIS
-from clusters.reference.codec.quorum_apis import quorum_apis
-from clusters.reference.codec.write_apis import WRITE_APIS
-from clusters.reference.nodes.errors import Error
-from clusters.reference.nodes.messages.client import ApiVersionsResponse
-from clusters.reference.nodes.messages.data import FetchRequest, ProduceRequest
-from clusters.reference.traffic import traffic_by_kind
+from fencepost.clusters.reference.codec.data_apis import DATA_APIS
+from fencepost.clusters.reference.codec.fetch_sessions import (
+    FetchSessions,
+    FollowerSession,
+    OpenFetch,
+)
+from fencepost.clusters.reference.codec.operator_apis import OPERATOR_APIS
+from fencepost.clusters.reference.codec.quorum_apis import quorum_apis
+from fencepost.clusters.reference.codec.write_apis import WRITE_APIS
+from fencepost.clusters.reference.nodes.errors import Error
+from fencepost.clusters.reference.nodes.messages.client import ApiVersionsResponse
+from fencepost.clusters.reference.nodes.messages.data import FetchRequest, ProduceRequest
+from fencepost.clusters.reference.traffic import traffic_by_kind
 
 _HEADER: Final = struct.Struct(">hhih")
 _RESPONSE_HEADER: Final = struct.Struct(">i")

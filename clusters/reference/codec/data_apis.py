@@ -3,13 +3,13 @@
 from dataclasses import replace
 from typing import Any, Final
 
-from clusters.protocol.entities import Unreadable, Values
-from clusters.protocol.rpc import RpcTable
-from clusters.protocol.rpcs.operators import INIT_PRODUCER_ID
-from clusters.reference.codec.api import Asked, ListenerType, RequestTopics, Traffic
-from clusters.reference.codec.batches import batches_in, encoded, produced
-from clusters.reference.codec.identifiers import id_of_uuid
-from clusters.reference.codec.layout import (
+from fencepost.clusters.protocol.entities import Unreadable, Values
+from fencepost.clusters.protocol.rpc import RpcTable
+from fencepost.clusters.protocol.rpcs.operators import INIT_PRODUCER_ID
+from fencepost.clusters.reference.codec.api import Asked, ListenerType, RequestTopics, Traffic
+from fencepost.clusters.reference.codec.batches import batches_in, encoded, produced
+from fencepost.clusters.reference.codec.identifiers import id_of_uuid
+from fencepost.clusters.reference.codec.layout import (
     DURATION,
     ERROR,
     TOPIC_ID,
@@ -24,8 +24,8 @@ from clusters.reference.codec.layout import (
     read_only,
     write_only,
 )
-from clusters.reference.codec.tables import between_nodes
-from clusters.reference.nodes.messages.data import (
+from fencepost.clusters.reference.codec.tables import between_nodes
+from fencepost.clusters.reference.nodes.messages.data import (
     FetchedPartition,
     FetchRequest,
     FetchResponse,

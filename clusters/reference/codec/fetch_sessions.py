@@ -12,9 +12,9 @@ from dataclasses import replace
 from random import Random
 from typing import Any, Final
 
-from clusters.protocol.entities import Values
-from clusters.reference.codec.api import grouped
-from clusters.reference.nodes.errors import Error
+from fencepost.clusters.protocol.entities import Values
+from fencepost.clusters.reference.codec.api import grouped
+from fencepost.clusters.reference.nodes.errors import Error
 
 _SESSIONS_FROM: Final = 7
 _NO_SESSION: Final = 0

@@ -11,9 +11,9 @@ from dataclasses import fields
 from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
-from clusters.protocol.entities import Values
-from clusters.reference.codec.api import RequestTopics, ms_of, ns_of
-from clusters.reference.codec.identifiers import id_of_uuid, uuid_of
+from fencepost.clusters.protocol.entities import Values
+from fencepost.clusters.reference.codec.api import RequestTopics, ms_of, ns_of
+from fencepost.clusters.reference.codec.identifiers import id_of_uuid, uuid_of
 
 _Found = dict[str, Any]
 """A message's fields by name."""

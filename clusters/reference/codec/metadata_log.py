@@ -8,23 +8,23 @@ the records, a footer; without the footer it is not whole.
 from collections.abc import Iterator
 from typing import Final
 
-from clusters.node_port.storage import MetadataBatch, Snapshot
-from clusters.protocol.message_decoder import DecodeError
-from clusters.protocol.message_encoder import encoder_of
-from clusters.protocol.record_batches import (
+from fencepost.clusters.node_port.storage import MetadataBatch, Snapshot
+from fencepost.clusters.protocol.message_decoder import DecodeError
+from fencepost.clusters.protocol.message_encoder import encoder_of
+from fencepost.clusters.protocol.record_batches import (
     BatchHeader,
     BatchScan,
     scan_batches,
 )
-from clusters.reference.codec.metadata_records import (
+from fencepost.clusters.reference.codec.metadata_records import (
     encoded,
     leader_change,
     leader_change_value,
     record_in,
 )
-from clusters.reference.codec.record_definitions import MESSAGES
-from clusters.reference.codec.small_batches import entries_in, made_batch
-from clusters.reference.nodes.records import LeaderChangeMessage, MetadataRecord
+from fencepost.clusters.reference.codec.record_definitions import MESSAGES
+from fencepost.clusters.reference.codec.small_batches import entries_in, made_batch
+from fencepost.clusters.reference.nodes.records import LeaderChangeMessage, MetadataRecord
 
 _LEADER_CHANGE_KEY: Final = bytes((0, 0, 0, 2))
 _HEADER_KEY: Final = bytes((0, 0, 0, 3))

@@ -6,14 +6,14 @@ A record is framed as KIP-631 says: frame version 1, type and version as varints
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from clusters.protocol.message_decoder import DecodeError, Fields, decoder_of
-from clusters.protocol.message_definitions import Message
-from clusters.protocol.message_encoder import encoder_of
-from clusters.protocol.varints import VarintError, encoded_unsigned, read_unsigned
-from clusters.reference.codec.identifiers import id_of_text, text_of
-from clusters.reference.codec.record_definitions import MESSAGES, VERSIONS
-from clusters.reference.nodes.levels import KAFKA_LEVELS, METADATA_VERSION
-from clusters.reference.nodes.records import (
+from fencepost.clusters.protocol.message_decoder import DecodeError, Fields, decoder_of
+from fencepost.clusters.protocol.message_definitions import Message
+from fencepost.clusters.protocol.message_encoder import encoder_of
+from fencepost.clusters.protocol.varints import VarintError, encoded_unsigned, read_unsigned
+from fencepost.clusters.reference.codec.identifiers import id_of_text, text_of
+from fencepost.clusters.reference.codec.record_definitions import MESSAGES, VERSIONS
+from fencepost.clusters.reference.nodes.levels import KAFKA_LEVELS, METADATA_VERSION
+from fencepost.clusters.reference.nodes.records import (
     BrokerRegistrationChangeRecord,
     ConfigRecord,
     FeatureLevelRecord,

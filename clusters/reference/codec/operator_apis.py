@@ -4,12 +4,12 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, Final
 
-from clusters.protocol.entities import Unreadable, Values
-from clusters.protocol.rpc import RpcTable
-from clusters.protocol.rpcs.operators import ALTER_REASSIGNMENTS, ELECT_LEADERS
-from clusters.reference.codec.api import Api, Asked, ListenerType, RequestTopics
-from clusters.reference.codec.identifiers import METADATA_TOPIC
-from clusters.reference.codec.layout import (
+from fencepost.clusters.protocol.entities import Unreadable, Values
+from fencepost.clusters.protocol.rpc import RpcTable
+from fencepost.clusters.protocol.rpcs.operators import ALTER_REASSIGNMENTS, ELECT_LEADERS
+from fencepost.clusters.reference.codec.api import Api, Asked, ListenerType, RequestTopics
+from fencepost.clusters.reference.codec.identifiers import METADATA_TOPIC
+from fencepost.clusters.reference.codec.layout import (
     DURATION,
     ERROR,
     NAME,
@@ -21,9 +21,9 @@ from clusters.reference.codec.layout import (
     nullable,
     number,
 )
-from clusters.reference.codec.tables import between_nodes
-from clusters.reference.nodes.errors import Error
-from clusters.reference.nodes.messages.control import (
+from fencepost.clusters.reference.codec.tables import between_nodes
+from fencepost.clusters.reference.nodes.errors import Error
+from fencepost.clusters.reference.nodes.messages.control import (
     AlterReassignmentsRequest,
     AlterReassignmentsResponse,
     CreatePartitionsRequest,

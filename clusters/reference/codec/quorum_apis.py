@@ -7,17 +7,17 @@ controller's door it is about this log.
 from dataclasses import replace
 from typing import Any, Final
 
-from clusters.protocol.entities import Unreadable, Values
-from clusters.protocol.message_decoder import DecodeError
-from clusters.protocol.rpc import RpcTable
-from clusters.protocol.rpcs.quorum import (
+from fencepost.clusters.protocol.entities import Unreadable, Values
+from fencepost.clusters.protocol.message_decoder import DecodeError
+from fencepost.clusters.protocol.rpc import RpcTable
+from fencepost.clusters.protocol.rpcs.quorum import (
     BEGIN_QUORUM_EPOCH,
     END_QUORUM_EPOCH,
     FETCH_SNAPSHOT,
     VOTE,
 )
-from clusters.reference.codec.api import Api, Asked, ListenerType, RequestTopics, Traffic
-from clusters.reference.codec.layout import (
+from fencepost.clusters.reference.codec.api import Api, Asked, ListenerType, RequestTopics, Traffic
+from fencepost.clusters.reference.codec.layout import (
     DURATION,
     ERROR,
     Conversion,
@@ -28,9 +28,9 @@ from clusters.reference.codec.layout import (
     read_only,
     write_only,
 )
-from clusters.reference.codec.metadata_log import batches_in, encoded_batch
-from clusters.reference.codec.tables import between_nodes, in_log, log_partition
-from clusters.reference.nodes.messages.quorum import (
+from fencepost.clusters.reference.codec.metadata_log import batches_in, encoded_batch
+from fencepost.clusters.reference.codec.tables import between_nodes, in_log, log_partition
+from fencepost.clusters.reference.nodes.messages.quorum import (
     BeginQuorumEpochRequest,
     BeginQuorumEpochResponse,
     EndQuorumEpochRequest,

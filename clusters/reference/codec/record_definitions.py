@@ -6,8 +6,8 @@ Kafka's are tagged from 100 on: others skip it.
 
 from typing import Final
 
-from clusters.protocol.message_definitions import Message, field, message, since
-from clusters.protocol.metadata_records import Definitions
+from fencepost.clusters.protocol.message_definitions import Message, field, message, since
+from fencepost.clusters.protocol.metadata_records import Definitions
 
 MESSAGES: Final[tuple[Message, ...]] = (
     message(

@@ -7,16 +7,16 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
-from clusters.protocol.message_decoder import DecodeError
-from clusters.protocol.record_batches import (
+from fencepost.clusters.protocol.message_decoder import DecodeError
+from fencepost.clusters.protocol.record_batches import (
     HEADER_BYTES,
     BatchHeader,
     Stop,
     batch_at,
     encoded_batch_header,
 )
-from clusters.protocol.record_encoding import encoded_record
-from clusters.protocol.varints import VarintError, read_signed
+from fencepost.clusters.protocol.record_encoding import encoded_record
+from fencepost.clusters.protocol.varints import VarintError, read_signed
 
 Entry = tuple[bytes | None, bytes | None]
 """Key and value of a record."""

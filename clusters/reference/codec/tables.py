@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
 from typing import Any, Final, assert_never
 
-from clusters.protocol.api_keys import KEYS
-from clusters.protocol.entities import Unreadable, Values
-from clusters.protocol.rpc import (
+from fencepost.clusters.protocol.api_keys import KEYS
+from fencepost.clusters.protocol.entities import Unreadable, Values
+from fencepost.clusters.protocol.rpc import (
     ITSELF,
     NEEDED,
     ByTopic,
@@ -25,9 +25,13 @@ from clusters.protocol.rpc import (
     Told,
     ValueKind,
 )
-from clusters.reference.codec.api import Api, Asked, ListenerType, RequestTopics, Traffic
-from clusters.reference.codec.identifiers import METADATA_TOPIC, METADATA_TOPIC_ID, uuid_of
-from clusters.reference.codec.layout import (
+from fencepost.clusters.reference.codec.api import Api, Asked, ListenerType, RequestTopics, Traffic
+from fencepost.clusters.reference.codec.identifiers import (
+    METADATA_TOPIC,
+    METADATA_TOPIC_ID,
+    uuid_of,
+)
+from fencepost.clusters.reference.codec.layout import (
     ERROR,
     FLAG,
     NAME,

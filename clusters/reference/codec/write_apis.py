@@ -3,11 +3,11 @@
 from dataclasses import replace
 from typing import Any, Final
 
-from clusters.protocol.entities import Unreadable, Values
-from clusters.protocol.rpc import RpcTable
-from clusters.reference.codec.api import Asked, ListenerType, RequestTopics
-from clusters.reference.codec.identifiers import id_of_uuid
-from clusters.reference.codec.layout import (
+from fencepost.clusters.protocol.entities import Unreadable, Values
+from fencepost.clusters.protocol.rpc import RpcTable
+from fencepost.clusters.reference.codec.api import Asked, ListenerType, RequestTopics
+from fencepost.clusters.reference.codec.identifiers import id_of_uuid
+from fencepost.clusters.reference.codec.layout import (
     DURATION,
     ERROR,
     NAME,
@@ -20,9 +20,9 @@ from clusters.reference.codec.layout import (
     field,
     read_only,
 )
-from clusters.reference.codec.tables import between_nodes
-from clusters.reference.nodes.errors import Error
-from clusters.reference.nodes.messages.control import (
+from fencepost.clusters.reference.codec.tables import between_nodes
+from fencepost.clusters.reference.nodes.errors import Error
+from fencepost.clusters.reference.nodes.messages.control import (
     AlterConfigsRequest,
     AlterConfigsResponse,
     CreateTopicsRequest,

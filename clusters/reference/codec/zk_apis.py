@@ -6,20 +6,20 @@ as the draft "Controller heartbeats" says.
 
 from typing import Final
 
-from clusters.protocol.rpcs.brokers import (
+from fencepost.clusters.protocol.rpcs.brokers import (
     CONTROLLED_SHUTDOWN,
     ISR_CHANGE,
     METADATA_HEARTBEAT,
 )
-from clusters.reference.codec.api import ListenerType, Traffic
-from clusters.reference.codec.client_apis import CLIENT_APIS
-from clusters.reference.codec.data_apis import DATA_APIS
-from clusters.reference.codec.operator_apis import OPERATOR_APIS
-from clusters.reference.codec.tables import between_nodes
-from clusters.reference.codec.write_apis import WRITE_APIS
-from clusters.reference.codec.zk_controller_apis import ZK_CONTROLLER_APIS
-from clusters.reference.nodes.messages.control import UpdateFeaturesRequest
-from clusters.reference.zk.messages import (
+from fencepost.clusters.reference.codec.api import ListenerType, Traffic
+from fencepost.clusters.reference.codec.client_apis import CLIENT_APIS
+from fencepost.clusters.reference.codec.data_apis import DATA_APIS
+from fencepost.clusters.reference.codec.operator_apis import OPERATOR_APIS
+from fencepost.clusters.reference.codec.tables import between_nodes
+from fencepost.clusters.reference.codec.write_apis import WRITE_APIS
+from fencepost.clusters.reference.codec.zk_controller_apis import ZK_CONTROLLER_APIS
+from fencepost.clusters.reference.nodes.messages.control import UpdateFeaturesRequest
+from fencepost.clusters.reference.zk.messages import (
     ControlledShutdownRequest,
     ControlledShutdownResponse,
     IsrChange,

@@ -6,11 +6,15 @@ one by UpdateMetadata, or by its registration.
 
 from typing import Final
 
-from clusters.protocol.rpc import RpcTable
-from clusters.protocol.rpcs.controllers import LEADER_AND_ISR, STOP_REPLICA, UPDATE_METADATA
-from clusters.reference.codec.api import Api, ListenerType, Traffic
-from clusters.reference.codec.tables import between_nodes
-from clusters.reference.zk.messages import (
+from fencepost.clusters.protocol.rpc import RpcTable
+from fencepost.clusters.protocol.rpcs.controllers import (
+    LEADER_AND_ISR,
+    STOP_REPLICA,
+    UPDATE_METADATA,
+)
+from fencepost.clusters.reference.codec.api import Api, ListenerType, Traffic
+from fencepost.clusters.reference.codec.tables import between_nodes
+from fencepost.clusters.reference.zk.messages import (
     LeaderAndIsrRequest,
     LeaderAndIsrResponse,
     LiveBroker,

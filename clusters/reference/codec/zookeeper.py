@@ -10,8 +10,8 @@ The records are those of `clusters.protocol.zookeeper_records`. Source: `MultiOp
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
-from clusters.data_tree.tree import OPEN
-from clusters.node_port.zookeeper import (
+from fencepost.clusters.data_tree.tree import OPEN
+from fencepost.clusters.node_port.zookeeper import (
     Check,
     Create,
     Delete,
@@ -29,9 +29,9 @@ from clusters.node_port.zookeeper import (
     ZkRequest,
     ZkResponse,
 )
-from clusters.protocol.jute import JuteReader
-from clusters.protocol.zookeeper_records import OPERATIONS, read, written
-from clusters.protocol.zookeeper_transactions import acl_records
+from fencepost.clusters.protocol.jute import JuteReader
+from fencepost.clusters.protocol.zookeeper_records import OPERATIONS, read, written
+from fencepost.clusters.protocol.zookeeper_transactions import acl_records
 
 WATCHED: Final = -1
 """The xid of a watch that fires."""

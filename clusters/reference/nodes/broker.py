@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Generic, Protocol, TypeVar
 
-from clusters.node_port.alarm import Alarm
-from clusters.node_port.effects import (
+from fencepost.clusters.node_port.alarm import Alarm
+from fencepost.clusters.node_port.effects import (
     CLOSE,
     EXIT,
     RECOVER,
@@ -25,12 +25,12 @@ from clusters.node_port.effects import (
     WRITE,
     Effects,
 )
-from clusters.node_port.storage import CLEAN_STOP, Contents, FileName
-from clusters.reference.nodes.image import MetadataImage
-from clusters.reference.nodes.messages import client, data
-from clusters.reference.nodes.replicas.replicas import Replicas
-from clusters.reference.nodes.serving.server import Server
-from clusters.reference.nodes.situation import Situation
+from fencepost.clusters.node_port.storage import CLEAN_STOP, Contents, FileName
+from fencepost.clusters.reference.nodes.image import MetadataImage
+from fencepost.clusters.reference.nodes.messages import client, data
+from fencepost.clusters.reference.nodes.replicas.replicas import Replicas
+from fencepost.clusters.reference.nodes.serving.server import Server
+from fencepost.clusters.reference.nodes.situation import Situation
 
 _FETCH: Final = data.FetchRequest.kind
 _FETCHED: Final = data.FetchResponse.kind

@@ -13,7 +13,7 @@ Source: KIP-500 and KIP-631 (`process.roles=broker,controller`).
 from dataclasses import replace
 from typing import Any, Final
 
-from clusters.node_port.effects import (
+from fencepost.clusters.node_port.effects import (
     EXIT,
     START,
     STOP,
@@ -22,18 +22,18 @@ from clusters.node_port.effects import (
     UNREACHABLE,
     Effects,
 )
-from clusters.node_port.storage import Contents
-from clusters.reference.nodes.configuration import Configuration
-from clusters.reference.nodes.controller import OTHERS_FROM, ControllerNode
-from clusters.reference.nodes.image import MetadataImage
-from clusters.reference.nodes.messages.quorum import VoteRequest
-from clusters.reference.nodes.quorum.metadata_log import QUORUM, MetadataLog
-from clusters.reference.nodes.quorum.snapshots import SnapshotCodec
-from clusters.reference.nodes.quorum.voter import Voter
-from clusters.reference.nodes.quorum_broker import quorum_broker
-from clusters.reference.nodes.rules import Rules
-from clusters.reference.nodes.serving.groups import CommitCodec
-from clusters.reference.nodes.situation import Situation
+from fencepost.clusters.node_port.storage import Contents
+from fencepost.clusters.reference.nodes.configuration import Configuration
+from fencepost.clusters.reference.nodes.controller import OTHERS_FROM, ControllerNode
+from fencepost.clusters.reference.nodes.image import MetadataImage
+from fencepost.clusters.reference.nodes.messages.quorum import VoteRequest
+from fencepost.clusters.reference.nodes.quorum.metadata_log import QUORUM, MetadataLog
+from fencepost.clusters.reference.nodes.quorum.snapshots import SnapshotCodec
+from fencepost.clusters.reference.nodes.quorum.voter import Voter
+from fencepost.clusters.reference.nodes.quorum_broker import quorum_broker
+from fencepost.clusters.reference.nodes.rules import Rules
+from fencepost.clusters.reference.nodes.serving.groups import CommitCodec
+from fencepost.clusters.reference.nodes.situation import Situation
 
 _SELF: Final = -1
 

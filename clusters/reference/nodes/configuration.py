@@ -6,7 +6,7 @@
 from dataclasses import dataclass, field
 from typing import Final
 
-from clusters.reference.nodes.records import Listener
+from fencepost.clusters.reference.nodes.records import Listener
 
 MS: Final = 1_000_000
 S: Final = 1_000_000_000

@@ -9,17 +9,17 @@ Source: KIP-595, KIP-630, KIP-631.
 
 from typing import Any, Final
 
-from clusters.node_port.alarm import Alarm
-from clusters.node_port.effects import CLOSE, EXIT, START, STOP, TICK, Effects
-from clusters.node_port.storage import Contents
-from clusters.reference.nodes.configuration import Configuration
-from clusters.reference.nodes.control.active import REQUESTS, ActiveController
-from clusters.reference.nodes.formatted import unfit
-from clusters.reference.nodes.messages.control import DescribeQuorumRequest
-from clusters.reference.nodes.quorum.replay import Replayer
-from clusters.reference.nodes.quorum.snapshots import SnapshotCodec
-from clusters.reference.nodes.quorum.voter import Voter
-from clusters.reference.nodes.rules import Rules
+from fencepost.clusters.node_port.alarm import Alarm
+from fencepost.clusters.node_port.effects import CLOSE, EXIT, START, STOP, TICK, Effects
+from fencepost.clusters.node_port.storage import Contents
+from fencepost.clusters.reference.nodes.configuration import Configuration
+from fencepost.clusters.reference.nodes.control.active import REQUESTS, ActiveController
+from fencepost.clusters.reference.nodes.formatted import unfit
+from fencepost.clusters.reference.nodes.messages.control import DescribeQuorumRequest
+from fencepost.clusters.reference.nodes.quorum.replay import Replayer
+from fencepost.clusters.reference.nodes.quorum.snapshots import SnapshotCodec
+from fencepost.clusters.reference.nodes.quorum.voter import Voter
+from fencepost.clusters.reference.nodes.rules import Rules
 
 OTHERS_FROM: Final = 20
 """Below are events, and what voters say to each other."""

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from enum import IntEnum
 from typing import Final
 
-from clusters.protocol.controlled_states import INVALID_INCARNATION_ID as _OF_DRAFT
+from fencepost.clusters.protocol.controlled_states import INVALID_INCARNATION_ID as _OF_DRAFT
 
 
 class Error(IntEnum):

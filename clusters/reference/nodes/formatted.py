@@ -5,8 +5,8 @@ Source: KIP-631, "Command-Line Tools": `kafka-storage.sh format` and `kip.500.mo
 
 from typing import Final
 
-from clusters.node_port.storage import META_PROPERTIES, Contents, MetaProperties
-from clusters.reference.nodes.configuration import Configuration
+from fencepost.clusters.node_port.storage import META_PROPERTIES, Contents, MetaProperties
+from fencepost.clusters.reference.nodes.configuration import Configuration
 
 _MODE: Final = "enabled"
 

@@ -7,8 +7,8 @@ waited for, but its answer still counts: a lease runs from when its heartbeat wa
 
 from typing import Final
 
-from clusters.node_port.alarm import Alarm
-from clusters.reference.nodes.configuration import MS, Configuration
+from fencepost.clusters.node_port.alarm import Alarm
+from fencepost.clusters.reference.nodes.configuration import MS, Configuration
 
 _APART_NS: Final = 10 * MS
 """The least time between two acknowledgements."""

@@ -9,9 +9,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from clusters.node_port.storage import PartitionKey
-from clusters.reference.nodes.levels import LEVEL_REGISTRATION, METADATA_VERSION
-from clusters.reference.nodes.records import (
+from fencepost.clusters.node_port.storage import PartitionKey
+from fencepost.clusters.reference.nodes.levels import LEVEL_REGISTRATION, METADATA_VERSION
+from fencepost.clusters.reference.nodes.records import (
     BrokerRegistrationChangeRecord,
     ConfigRecord,
     FeatureLevelRecord,

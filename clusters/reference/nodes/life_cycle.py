@@ -7,21 +7,21 @@ it serves no client, and registers again.
 
 from typing import Final, Protocol
 
-from clusters.node_port.effects import NOTE, SEND, Effects
-from clusters.node_port.notes import BROKER_STATE
-from clusters.protocol.broker_states import BrokerState
-from clusters.reference.nodes.configuration import MS
-from clusters.reference.nodes.errors import Error
-from clusters.reference.nodes.heartbeats import Cadence
-from clusters.reference.nodes.levels import LEVEL_VISIBILITY, METADATA_VERSION
-from clusters.reference.nodes.life_cycle_transitions import TRANSITIONS, Trigger
-from clusters.reference.nodes.messages.control import (
+from fencepost.clusters.node_port.effects import NOTE, SEND, Effects
+from fencepost.clusters.node_port.notes import BROKER_STATE
+from fencepost.clusters.protocol.broker_states import BrokerState
+from fencepost.clusters.reference.nodes.configuration import MS
+from fencepost.clusters.reference.nodes.errors import Error
+from fencepost.clusters.reference.nodes.heartbeats import Cadence
+from fencepost.clusters.reference.nodes.levels import LEVEL_VISIBILITY, METADATA_VERSION
+from fencepost.clusters.reference.nodes.life_cycle_transitions import TRANSITIONS, Trigger
+from fencepost.clusters.reference.nodes.messages.control import (
     BrokerHeartbeatRequest,
     BrokerHeartbeatResponse,
     BrokerRegistrationRequest,
     BrokerRegistrationResponse,
 )
-from clusters.reference.nodes.situation import Situation
+from fencepost.clusters.reference.nodes.situation import Situation
 
 _FOR_EVER: Final = 1 << 62
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Final
 
-from clusters.protocol.broker_states import BrokerState
+from fencepost.clusters.protocol.broker_states import BrokerState
 
 
 class Trigger(Enum):

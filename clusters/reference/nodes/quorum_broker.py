@@ -4,35 +4,35 @@ from collections.abc import Iterable
 from functools import partial
 from typing import Any, Final
 
-from clusters.node_port.effects import SYNCED, UNREACHABLE, Effects
-from clusters.node_port.storage import METADATA, Contents, PartitionKey, Snapshot
-from clusters.protocol.broker_states import BrokerState
-from clusters.reference.nodes.broker import BrokerNode, Handlers, end
-from clusters.reference.nodes.configuration import Configuration
-from clusters.reference.nodes.formatted import unfit
-from clusters.reference.nodes.image import MetadataImage
-from clusters.reference.nodes.levels import LEVEL_VISIBILITY
-from clusters.reference.nodes.life_cycle import LifeCycle
-from clusters.reference.nodes.messages import control, quorum
-from clusters.reference.nodes.quorum.observer import FollowedLog, QuorumObserver
-from clusters.reference.nodes.quorum.replay import Replayer
-from clusters.reference.nodes.quorum.snapshots import SnapshotCodec
-from clusters.reference.nodes.records import (
+from fencepost.clusters.node_port.effects import SYNCED, UNREACHABLE, Effects
+from fencepost.clusters.node_port.storage import METADATA, Contents, PartitionKey, Snapshot
+from fencepost.clusters.protocol.broker_states import BrokerState
+from fencepost.clusters.reference.nodes.broker import BrokerNode, Handlers, end
+from fencepost.clusters.reference.nodes.configuration import Configuration
+from fencepost.clusters.reference.nodes.formatted import unfit
+from fencepost.clusters.reference.nodes.image import MetadataImage
+from fencepost.clusters.reference.nodes.levels import LEVEL_VISIBILITY
+from fencepost.clusters.reference.nodes.life_cycle import LifeCycle
+from fencepost.clusters.reference.nodes.messages import control, quorum
+from fencepost.clusters.reference.nodes.quorum.observer import FollowedLog, QuorumObserver
+from fencepost.clusters.reference.nodes.quorum.replay import Replayer
+from fencepost.clusters.reference.nodes.quorum.snapshots import SnapshotCodec
+from fencepost.clusters.reference.nodes.records import (
     ConfigRecord,
     MetadataRecord,
     PartitionChangeRecord,
     PartitionRecord,
     RemoveTopicRecord,
 )
-from clusters.reference.nodes.replicas.proposals import Proposals
-from clusters.reference.nodes.replicas.replicas import Replicas
-from clusters.reference.nodes.rules import Rules
-from clusters.reference.nodes.serving.forwarding import Forwarding
-from clusters.reference.nodes.serving.groups import CommitCodec, CommitValues
-from clusters.reference.nodes.serving.producer_ids import ControllerBlocks, ProducerIds
-from clusters.reference.nodes.serving.server import Server
-from clusters.reference.nodes.serving.visibility import Visibility
-from clusters.reference.nodes.situation import Situation
+from fencepost.clusters.reference.nodes.replicas.proposals import Proposals
+from fencepost.clusters.reference.nodes.replicas.replicas import Replicas
+from fencepost.clusters.reference.nodes.rules import Rules
+from fencepost.clusters.reference.nodes.serving.forwarding import Forwarding
+from fencepost.clusters.reference.nodes.serving.groups import CommitCodec, CommitValues
+from fencepost.clusters.reference.nodes.serving.producer_ids import ControllerBlocks, ProducerIds
+from fencepost.clusters.reference.nodes.serving.server import Server
+from fencepost.clusters.reference.nodes.serving.visibility import Visibility
+from fencepost.clusters.reference.nodes.situation import Situation
 
 _OF_QUORUM: Final = (quorum.MetadataFetchResponse.kind, quorum.FetchSnapshotResponse.kind)
 _SELF: Final = -1

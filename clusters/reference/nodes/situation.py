@@ -1,9 +1,9 @@
 """The state that all parts of a broker share: its identity, its rules, its applied metadata."""
 
-from clusters.node_port.alarm import Alarm
-from clusters.reference.nodes.configuration import Configuration
-from clusters.reference.nodes.image import MetadataImage, Registration
-from clusters.reference.nodes.rules import Rules
+from fencepost.clusters.node_port.alarm import Alarm
+from fencepost.clusters.reference.nodes.configuration import Configuration
+from fencepost.clusters.reference.nodes.image import MetadataImage, Registration
+from fencepost.clusters.reference.nodes.rules import Rules
 
 
 class Situation:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from clusters.node_port.storage import Batch, MetadataBatch, PartitionKey
+from fencepost.clusters.node_port.storage import Batch, MetadataBatch, PartitionKey
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

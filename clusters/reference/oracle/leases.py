@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from clusters.node_port.storage import PartitionKey
-from clusters.protocol.broker_states import BrokerState
-from clusters.reference.nodes.messages.control import (
+from fencepost.clusters.node_port.storage import PartitionKey
+from fencepost.clusters.protocol.broker_states import BrokerState
+from fencepost.clusters.reference.nodes.messages.control import (
     AlterPartitionItem,
     AlterPartitionRequest,
     AlterPartitionResponse,
@@ -20,8 +20,13 @@ from clusters.reference.nodes.messages.control import (
     BrokerRegistrationRequest,
     BrokerRegistrationResponse,
 )
-from clusters.reference.oracle.finding import Nodes
-from clusters.reference.oracle.metadata_oracle import DecidedBroker, Led, MetadataOracle, Problem
+from fencepost.clusters.reference.oracle.finding import Nodes
+from fencepost.clusters.reference.oracle.metadata_oracle import (
+    DecidedBroker,
+    Led,
+    MetadataOracle,
+    Problem,
+)
 
 _SLACK_NS: Final = 200_000_000
 """Ticks, a drifting clock, and a step that was under way."""

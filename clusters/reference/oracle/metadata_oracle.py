@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from clusters.node_port.storage import PartitionKey
-from clusters.reference.nodes.levels import LEVEL_REGISTRATION, METADATA_VERSION
-from clusters.reference.nodes.records import (
+from fencepost.clusters.node_port.storage import PartitionKey
+from fencepost.clusters.reference.nodes.levels import LEVEL_REGISTRATION, METADATA_VERSION
+from fencepost.clusters.reference.nodes.records import (
     BrokerRegistrationChangeRecord,
     ConfigRecord,
     FeatureLevelRecord,
@@ -24,7 +24,7 @@ from clusters.reference.nodes.records import (
     TopicRecord,
     UnregisterBrokerRecord,
 )
-from clusters.reference.oracle.finding import Nodes
+from fencepost.clusters.reference.oracle.finding import Nodes
 
 Problem = tuple[str, str]
 """(anomaly, words)."""

@@ -9,14 +9,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from clusters.node_port import notes
-from clusters.node_port.storage import PartitionKey
-from clusters.reference.nodes.messages import client, control, data
-from clusters.reference.oracle.finding import Finding, Nodes
-from clusters.reference.oracle.leases import Leases
-from clusters.reference.oracle.metadata_oracle import MetadataOracle, Problem
-from clusters.reference.oracle.record_oracle import RecordOracle
-from clusters.reference.oracle.visibility_oracle import VisibilityOracle
+from fencepost.clusters.node_port import notes
+from fencepost.clusters.node_port.storage import PartitionKey
+from fencepost.clusters.reference.nodes.messages import client, control, data
+from fencepost.clusters.reference.oracle.finding import Finding, Nodes
+from fencepost.clusters.reference.oracle.leases import Leases
+from fencepost.clusters.reference.oracle.metadata_oracle import MetadataOracle, Problem
+from fencepost.clusters.reference.oracle.record_oracle import RecordOracle
+from fencepost.clusters.reference.oracle.visibility_oracle import VisibilityOracle
 
 _REGISTER: Final = control.BrokerRegistrationRequest.kind
 _REGISTERED: Final = control.BrokerRegistrationResponse.kind

@@ -17,10 +17,10 @@ that the controller has to refuse (with a mismatch in any epoch) is not judged.
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from clusters.node_port.storage import Batch, PartitionKey
-from clusters.reference.nodes.messages.control import AlterPartitionRequest
-from clusters.reference.oracle.finding import Nodes
-from clusters.reference.oracle.metadata_oracle import Decisions, Led, Problem
+from fencepost.clusters.node_port.storage import Batch, PartitionKey
+from fencepost.clusters.reference.nodes.messages.control import AlterPartitionRequest
+from fencepost.clusters.reference.oracle.finding import Nodes
+from fencepost.clusters.reference.oracle.metadata_oracle import Decisions, Led, Problem
 
 
 @dataclass(slots=True)

@@ -8,9 +8,9 @@ controller answers it: later reads reach brokers that have applied it.
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from clusters.reference.nodes.levels import LEVEL_VISIBILITY
-from clusters.reference.oracle.finding import Nodes
-from clusters.reference.oracle.metadata_oracle import MetadataOracle, Problem
+from fencepost.clusters.reference.nodes.levels import LEVEL_VISIBILITY
+from fencepost.clusters.reference.oracle.finding import Nodes
+from fencepost.clusters.reference.oracle.metadata_oracle import MetadataOracle, Problem
 
 
 @dataclass(slots=True)

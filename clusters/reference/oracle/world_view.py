@@ -3,9 +3,15 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from clusters.node_port.storage import METADATA, Batch, LogName, MetadataBatch, PartitionKey
-from clusters.reference.oracle.finding import Nodes
-from clusters.simulation.host import SimulatedHost
+from fencepost.clusters.node_port.storage import (
+    METADATA,
+    Batch,
+    LogName,
+    MetadataBatch,
+    PartitionKey,
+)
+from fencepost.clusters.reference.oracle.finding import Nodes
+from fencepost.clusters.simulation.host import SimulatedHost
 
 
 class WorldView(Nodes):

@@ -15,9 +15,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from clusters.node_port.storage import PartitionKey
-from clusters.reference.oracle.metadata_oracle import Problem
-from clusters.reference.oracle.znodes import ZnodeDecisions
+from fencepost.clusters.node_port.storage import PartitionKey
+from fencepost.clusters.reference.oracle.metadata_oracle import Problem
+from fencepost.clusters.reference.oracle.znodes import ZnodeDecisions
 
 _SLACK_NS: Final = 300_000_000
 """Ticks, a drifting clock, and a step that was under way."""

@@ -8,15 +8,15 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from clusters.node_port import notes
-from clusters.node_port.storage import PartitionKey
-from clusters.reference.nodes.messages import client, data
-from clusters.reference.oracle.finding import Finding, Nodes
-from clusters.reference.oracle.metadata_oracle import Problem
-from clusters.reference.oracle.record_oracle import RecordOracle
-from clusters.reference.oracle.zk_heartbeat_oracle import ZkHeartbeatOracle
-from clusters.reference.oracle.znodes import ZnodeDecisions
-from clusters.reference.zk import messages as zk
+from fencepost.clusters.node_port import notes
+from fencepost.clusters.node_port.storage import PartitionKey
+from fencepost.clusters.reference.nodes.messages import client, data
+from fencepost.clusters.reference.oracle.finding import Finding, Nodes
+from fencepost.clusters.reference.oracle.metadata_oracle import Problem
+from fencepost.clusters.reference.oracle.record_oracle import RecordOracle
+from fencepost.clusters.reference.oracle.zk_heartbeat_oracle import ZkHeartbeatOracle
+from fencepost.clusters.reference.oracle.znodes import ZnodeDecisions
+from fencepost.clusters.reference.zk import messages as zk
 
 _HEARTBEAT: Final = zk.MetadataHeartbeatRequest.kind
 _HEARTBEAT_ANSWER: Final = zk.MetadataHeartbeatResponse.kind

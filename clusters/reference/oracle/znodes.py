@@ -15,8 +15,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from clusters.node_port.storage import PartitionKey
-from clusters.reference.oracle.metadata_oracle import DecidedBroker, Decisions, Led, Problem
+from fencepost.clusters.node_port.storage import PartitionKey
+from fencepost.clusters.reference.oracle.metadata_oracle import (
+    DecidedBroker,
+    Decisions,
+    Led,
+    Problem,
+)
 
 _NO_LEADER: Final = -1
 _LEGACY: Final = 4

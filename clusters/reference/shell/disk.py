@@ -17,8 +17,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from clusters.node_port import storage
-from clusters.node_port.storage import (
+from fencepost.clusters.node_port import storage
+from fencepost.clusters.node_port.storage import (
     CLEAN_STOP,
     HIGH_WATERMARKS,
     META_PROPERTIES,
@@ -31,19 +31,24 @@ from clusters.node_port.storage import (
     PartitionKey,
     Snapshot,
 )
-from clusters.protocol.message_decoder import DecodeError
-from clusters.protocol.record_batches import BatchScan, scan_batches
-from clusters.reference.codec.batches import encoded, placed
-from clusters.reference.codec.identifiers import METADATA_TOPIC, text_of
-from clusters.reference.codec.metadata_log import (
+from fencepost.clusters.protocol.message_decoder import DecodeError
+from fencepost.clusters.protocol.record_batches import BatchScan, scan_batches
+from fencepost.clusters.reference.codec.batches import encoded, placed
+from fencepost.clusters.reference.codec.identifiers import METADATA_TOPIC, text_of
+from fencepost.clusters.reference.codec.metadata_log import (
     encoded_batch,
     encoded_snapshot,
     scanned,
     snapshot_in,
 )
-from clusters.reference.shell.kept_log import CHECKPOINT_SUFFIX, Cut, checkpoint_name, keep
-from clusters.reference.shell.log_file import LogFile
-from clusters.reference.shell.small_files import (
+from fencepost.clusters.reference.shell.kept_log import (
+    CHECKPOINT_SUFFIX,
+    Cut,
+    checkpoint_name,
+    keep,
+)
+from fencepost.clusters.reference.shell.log_file import LogFile
+from fencepost.clusters.reference.shell.small_files import (
     CLEAN_STOP_NAME,
     HIGH_WATERMARKS_NAME,
     META_NAME,
@@ -58,7 +63,7 @@ from clusters.reference.shell.small_files import (
     topic_id_in,
     topic_id_text,
 )
-from history.failure import HarnessError
+from fencepost.history.failure import HarnessError
 
 _METADATA_DIRECTORY: Final = f"{METADATA_TOPIC}-0"
 _PARTITION: Final = re.compile(r"(.+)-(\d+)(\.[\w-]{22}-stray)?")

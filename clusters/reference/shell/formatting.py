@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from clusters.node_port.storage import MetaProperties
-from clusters.reference.codec.identifiers import METADATA_TOPIC, text_of
-from clusters.reference.shell.node_settings import ProcessSettings
-from clusters.reference.shell.small_files import META_NAME, meta_in, meta_text
-from history.failure import HarnessError
+from fencepost.clusters.node_port.storage import MetaProperties
+from fencepost.clusters.reference.codec.identifiers import METADATA_TOPIC, text_of
+from fencepost.clusters.reference.shell.node_settings import ProcessSettings
+from fencepost.clusters.reference.shell.small_files import META_NAME, meta_in, meta_text
+from fencepost.history.failure import HarnessError
 
 _ID_BITS: Final = 128
 

@@ -11,10 +11,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from clusters.protocol.entities import Unreadable
-from clusters.protocol.framing import FrameBuffer, FrameError
-from clusters.reference.codec.api import ListenerType
-from clusters.reference.codec.codec import Codec, Incoming
+from fencepost.clusters.protocol.entities import Unreadable
+from fencepost.clusters.protocol.framing import FrameBuffer, FrameError
+from fencepost.clusters.reference.codec.api import ListenerType
+from fencepost.clusters.reference.codec.codec import Codec, Incoming
 
 _OPEN_MAX: Final = 1000
 """Requests of one connection without an answer; then it is not read on."""

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from clusters.protocol.record_batches import BatchScan, scan_batches
-from clusters.reference.shell.small_files import LEADER_EPOCHS_NAME, leader_epochs_text
+from fencepost.clusters.protocol.record_batches import BatchScan, scan_batches
+from fencepost.clusters.reference.shell.small_files import LEADER_EPOCHS_NAME, leader_epochs_text
 
 Scanned = Callable[[bytes, BatchScan], Iterable[tuple[Any, int]]]
 """(data, its scan) to (batch, where it ends) of each."""

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from clusters.reference.nodes.configuration import Configuration
-from clusters.reference.nodes.rules import Rules
-from clusters.reference.shell.property_values import Address
+from fencepost.clusters.reference.nodes.configuration import Configuration
+from fencepost.clusters.reference.nodes.rules import Rules
+from fencepost.clusters.reference.shell.property_values import Address
 
 HOSTS: Final = "fencepost.hosts.file"
 KEPT: Final = "fencepost.metadata.kept.dir"

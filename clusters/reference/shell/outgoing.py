@@ -16,11 +16,11 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from clusters.protocol.entities import Unreadable
-from clusters.protocol.framing import FrameBuffer, FrameError
-from clusters.reference.codec.api import Traffic
-from clusters.reference.codec.codec import Codec, correlation_of
-from clusters.reference.codec.fetch_sessions import FollowerSession
+from fencepost.clusters.protocol.entities import Unreadable
+from fencepost.clusters.protocol.framing import FrameBuffer, FrameError
+from fencepost.clusters.reference.codec.api import Traffic
+from fencepost.clusters.reference.codec.codec import Codec, correlation_of
+from fencepost.clusters.reference.codec.fetch_sessions import FollowerSession
 
 _CONNECT_S_MAX: Final = 10.0
 _VERSIONS: Final = 0

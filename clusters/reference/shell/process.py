@@ -21,7 +21,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from clusters.node_port.effects import (
+from fencepost.clusters.node_port.effects import (
     ADVANCE,
     APPEND,
     CLOSE,
@@ -44,32 +44,32 @@ from clusters.node_port.effects import (
     WRITE,
     Effects,
 )
-from clusters.node_port.storage import META_PROPERTIES
-from clusters.node_port.zookeeper import ZOOKEEPER
-from clusters.reference.codec.api import ListenerType, Traffic
-from clusters.reference.codec.codec import Codec, kraft_apis
-from clusters.reference.codec.fetch_sessions import FetchSessions
-from clusters.reference.codec.metadata_log import SnapshotBytes
-from clusters.reference.codec.small_batches import CommitRecords
-from clusters.reference.nodes.configuration import Configuration
-from clusters.reference.nodes.image import MetadataImage
-from clusters.reference.nodes.messages.quorum import FetchSnapshotRequest
-from clusters.reference.nodes.records import Listener
-from clusters.reference.shell.disk import DataDirectories
-from clusters.reference.shell.incoming import Connections
-from clusters.reference.shell.node_settings import ProcessSettings
-from clusters.reference.shell.outgoing import Address, OutgoingConnections, OutgoingPort
-from clusters.reference.shell.process_log import said_of, say
-from clusters.reference.shell.zookeeper import ZooKeeper
-from clusters.reference.zk.configuration import ZkConfiguration
-from clusters.reference.zk.rules import ZkRules
-from history.failure import HarnessError
+from fencepost.clusters.node_port.storage import META_PROPERTIES
+from fencepost.clusters.node_port.zookeeper import ZOOKEEPER
+from fencepost.clusters.reference.codec.api import ListenerType, Traffic
+from fencepost.clusters.reference.codec.codec import Codec, kraft_apis
+from fencepost.clusters.reference.codec.fetch_sessions import FetchSessions
+from fencepost.clusters.reference.codec.metadata_log import SnapshotBytes
+from fencepost.clusters.reference.codec.small_batches import CommitRecords
+from fencepost.clusters.reference.nodes.configuration import Configuration
+from fencepost.clusters.reference.nodes.image import MetadataImage
+from fencepost.clusters.reference.nodes.messages.quorum import FetchSnapshotRequest
+from fencepost.clusters.reference.nodes.records import Listener
+from fencepost.clusters.reference.shell.disk import DataDirectories
+from fencepost.clusters.reference.shell.incoming import Connections
+from fencepost.clusters.reference.shell.node_settings import ProcessSettings
+from fencepost.clusters.reference.shell.outgoing import Address, OutgoingConnections, OutgoingPort
+from fencepost.clusters.reference.shell.process_log import said_of, say
+from fencepost.clusters.reference.shell.zookeeper import ZooKeeper
+from fencepost.clusters.reference.zk.configuration import ZkConfiguration
+from fencepost.clusters.reference.zk.rules import ZkRules
+from fencepost.history.failure import HarnessError
 
 if TYPE_CHECKING:
-    from clusters.reference.codec.api import Api
-    from clusters.reference.nodes.broker import BrokerNode
-    from clusters.reference.nodes.combined import CombinedNode
-    from clusters.reference.nodes.controller import ControllerNode
+    from fencepost.clusters.reference.codec.api import Api
+    from fencepost.clusters.reference.nodes.broker import BrokerNode
+    from fencepost.clusters.reference.nodes.combined import CombinedNode
+    from fencepost.clusters.reference.nodes.controller import ControllerNode
 
 _Handle = Callable[[int, int, int, Any, Effects], None]
 
@@ -286,7 +286,7 @@ class _Process:
 
     async def _registered(self, broker: int) -> tuple[Listener, ...]:
         """Return the listeners of a broker that the metadata does not show, by its znode."""
-        from clusters.reference.zk.znodes import BrokerInfo, broker_path  # noqa: PLC0415
+        from fencepost.clusters.reference.zk.znodes import BrokerInfo, broker_path  # noqa: PLC0415
 
         data = await self._zookeeper.data(broker_path(broker))
         return () if data is None else BrokerInfo.decoded(broker, data).listeners
@@ -326,20 +326,20 @@ def _node(
 ) -> "ControllerNode | BrokerNode[Any] | CombinedNode":
     rules = settings.rules
     if not settings.is_broker:
-        from clusters.reference.nodes.controller import ControllerNode  # noqa: PLC0415
+        from fencepost.clusters.reference.nodes.controller import ControllerNode  # noqa: PLC0415
 
         return ControllerNode(configuration, rules, snapshots=SnapshotBytes())
     codec = CommitRecords(lambda: time.time_ns() // 1_000_000)
     if configuration.is_controller:
-        from clusters.reference.nodes.combined import CombinedNode  # noqa: PLC0415
+        from fencepost.clusters.reference.nodes.combined import CombinedNode  # noqa: PLC0415
 
         return CombinedNode(configuration, rules, codec=codec, snapshots=SnapshotBytes())
     if isinstance(configuration, ZkConfiguration):
-        from clusters.reference.zk.broker import zk_broker  # noqa: PLC0415
+        from fencepost.clusters.reference.zk.broker import zk_broker  # noqa: PLC0415
 
         assert isinstance(rules, ZkRules)
         return zk_broker(configuration, rules, codec=codec)
-    from clusters.reference.nodes.quorum_broker import quorum_broker  # noqa: PLC0415
+    from fencepost.clusters.reference.nodes.quorum_broker import quorum_broker  # noqa: PLC0415
 
     return quorum_broker(configuration, rules, codec=codec, snapshots=SnapshotBytes())
 
@@ -348,7 +348,7 @@ def _apis(settings: ProcessSettings) -> "Sequence[Api]":
     """Return the APIs of the node's generation."""
     if settings.voters:
         return kraft_apis(settings.configuration.voters)
-    from clusters.reference.codec.zk_apis import ZK_APIS  # noqa: PLC0415
+    from fencepost.clusters.reference.codec.zk_apis import ZK_APIS  # noqa: PLC0415
 
     return ZK_APIS
 

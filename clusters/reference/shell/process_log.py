@@ -8,8 +8,8 @@ import sys
 from datetime import datetime
 from typing import Any, Final
 
-from clusters.node_port import notes
-from clusters.protocol.broker_states import BrokerState
+from fencepost.clusters.node_port import notes
+from fencepost.clusters.protocol.broker_states import BrokerState
 
 _SAID: Final = frozenset(
     (

@@ -10,13 +10,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from clusters.kafka_port import QUORUM_SIZES
-from clusters.reference.nodes.configuration import MS, Configuration
-from clusters.reference.nodes.levels import LEVEL_REGISTRATION, LEVEL_VISIBILITY
-from clusters.reference.nodes.rules import Rules
-from clusters.reference.shell import zk_properties
-from clusters.reference.shell.node_settings import HOSTS, KEPT, ProcessSettings
-from clusters.reference.shell.property_values import (
+from fencepost.clusters.kafka_port import QUORUM_SIZES
+from fencepost.clusters.reference.nodes.configuration import MS, Configuration
+from fencepost.clusters.reference.nodes.levels import LEVEL_REGISTRATION, LEVEL_VISIBILITY
+from fencepost.clusters.reference.nodes.rules import Rules
+from fencepost.clusters.reference.shell import zk_properties
+from fencepost.clusters.reference.shell.node_settings import HOSTS, KEPT, ProcessSettings
+from fencepost.clusters.reference.shell.property_values import (
     ID_MAX,
     PORT_MAX,
     RULES_OFF,
@@ -33,9 +33,9 @@ from clusters.reference.shell.property_values import (
     required,
     rules_kept,
 )
-from clusters.reference.shell.small_files import properties_in
-from clusters.reference.shell.zk_properties import CONNECT
-from history.failure import UsageError
+from fencepost.clusters.reference.shell.small_files import properties_in
+from fencepost.clusters.reference.shell.zk_properties import CONNECT
+from fencepost.history.failure import UsageError
 
 LEVEL: Final = "fencepost.metadata.version"
 

@@ -5,10 +5,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, Final, NoReturn, TypeVar
 
-from clusters.reference.nodes.configuration import MS, S
-from clusters.reference.nodes.records import Listener
-from clusters.reference.nodes.rules import Rules
-from history.failure import UsageError
+from fencepost.clusters.reference.nodes.configuration import MS, S
+from fencepost.clusters.reference.nodes.records import Listener
+from fencepost.clusters.reference.nodes.rules import Rules
+from fencepost.history.failure import UsageError
 
 Address = tuple[str, int]
 """Host and port."""

@@ -7,8 +7,8 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from clusters.node_port.storage import MetaProperties, QuorumState
-from clusters.reference.codec.identifiers import id_of_text, text_of
+from fencepost.clusters.node_port.storage import MetaProperties, QuorumState
+from fencepost.clusters.reference.codec.identifiers import id_of_text, text_of
 
 META_NAME: Final = "meta.properties"
 QUORUM_STATE_NAME: Final = "quorum-state"

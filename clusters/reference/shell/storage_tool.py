@@ -1,4 +1,7 @@
-"""Inspect and format a directory (K11): `python -m clusters.reference.shell.storage_tool`."""
+"""Inspect and format a directory (K11).
+
+`python -m fencepost.clusters.reference.shell.storage_tool`.
+"""
 
 import sys
 from pathlib import Path
@@ -6,15 +9,15 @@ from typing import Final
 
 import click
 
-from clusters.reference.shell.formatting import (
+from fencepost.clusters.reference.shell.formatting import (
     Directory,
     directories_of,
     format_directory,
     looked_at,
     new_id,
 )
-from clusters.reference.shell.properties import read_properties
-from history.failure import HarnessError, UsageError
+from fencepost.clusters.reference.shell.properties import read_properties
+from fencepost.history.failure import HarnessError, UsageError
 
 _config: Final = click.option(
     "-c",

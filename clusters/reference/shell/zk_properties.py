@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from clusters.reference.nodes.configuration import MS
-from clusters.reference.shell.node_settings import HOSTS, ProcessSettings
-from clusters.reference.shell.property_values import (
+from fencepost.clusters.reference.nodes.configuration import MS
+from fencepost.clusters.reference.shell.node_settings import HOSTS, ProcessSettings
+from fencepost.clusters.reference.shell.property_values import (
     ID_MAX,
     PORT_MAX,
     RULES_OFF,
@@ -30,8 +30,8 @@ from clusters.reference.shell.property_values import (
     required,
     rules_kept,
 )
-from clusters.reference.zk.configuration import InterBrokerProtocol, ZkConfiguration
-from clusters.reference.zk.rules import ZkRules
+from fencepost.clusters.reference.zk.configuration import InterBrokerProtocol, ZkConfiguration
+from fencepost.clusters.reference.zk.rules import ZkRules
 
 CONNECT: Final = "zookeeper.connect"
 ID: Final = "broker.id"

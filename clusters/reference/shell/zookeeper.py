@@ -17,7 +17,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from clusters.node_port.zookeeper import (
+from fencepost.clusters.node_port.zookeeper import (
     CloseSession,
     Exists,
     GetChildren,
@@ -31,9 +31,9 @@ from clusters.node_port.zookeeper import (
     ZkRequest,
     ZkResponse,
 )
-from clusters.protocol.framing import FrameBuffer, FrameError
-from clusters.protocol.jute import JuteError
-from clusters.reference.codec import zookeeper as codec
+from fencepost.clusters.protocol.framing import FrameBuffer, FrameError
+from fencepost.clusters.protocol.jute import JuteError
+from fencepost.clusters.reference.codec import zookeeper as codec
 
 _RETRY_S: Final = 0.1
 """The pause before the next server is tried."""

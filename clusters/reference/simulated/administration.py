@@ -7,10 +7,10 @@ The active controller is asked itself, unless another node is named; what is ref
 from collections.abc import Callable
 from typing import Any, Final
 
-from clusters.kafka_port import ClusterView, PartitionView
-from clusters.reference.nodes.configuration import MS, S
-from clusters.reference.nodes.errors import Error
-from clusters.reference.nodes.messages.control import (
+from fencepost.clusters.kafka_port import ClusterView, PartitionView
+from fencepost.clusters.reference.nodes.configuration import MS, S
+from fencepost.clusters.reference.nodes.errors import Error
+from fencepost.clusters.reference.nodes.messages.control import (
     AlterReassignmentsRequest,
     CreateTopicsRequest,
     DeleteTopicsRequest,
@@ -18,11 +18,11 @@ from clusters.reference.nodes.messages.control import (
     ListReassignmentsRequest,
     NewTopic,
 )
-from clusters.reference.simulated.error_names import error_name
-from clusters.reference.simulated.simulated_operator import SimulatedOperator
-from clusters.simulation.world import World
-from clusters.topic_spec import TopicSpec
-from history.failure import HarnessError
+from fencepost.clusters.reference.simulated.error_names import error_name
+from fencepost.clusters.reference.simulated.simulated_operator import SimulatedOperator
+from fencepost.clusters.simulation.world import World
+from fencepost.clusters.topic_spec import TopicSpec
+from fencepost.history.failure import HarnessError
 
 _ATTEMPT_NS_MAX: Final = 5 * S
 _RETRY_NS: Final = 20 * MS

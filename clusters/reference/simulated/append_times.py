@@ -8,7 +8,7 @@ from array import array
 from bisect import bisect_left
 from typing import Final
 
-from clusters.node_port.storage import MetadataBatch
+from fencepost.clusters.node_port.storage import MetadataBatch
 
 _MS: Final = 1_000_000
 

@@ -15,22 +15,22 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Final
 
-from clusters.abilities import LinkEnd
-from clusters.compiled import is_compiled
-from clusters.kafka_port import BrokersSpec, ClusterView, Role, refuse_unplaceable
-from clusters.node_port.storage import META_PROPERTIES
-from clusters.port import CLIENTS, NodeName, NodeRoles, NodeState, SystemView
-from clusters.reference.nodes.configuration import MS, Configuration, S
-from clusters.reference.simulated.administration import Administration
-from clusters.reference.simulated.kit import Kit
-from clusters.reference.simulated.notebook import RecordedNotebook
-from clusters.reference.simulated.observing import Observer
-from clusters.reference.simulated.simulated_operator import SimulatedOperator
-from clusters.setting_changes import SettingChange, SettingChanges
-from clusters.simulation.disk import Disk
-from clusters.simulation.host import ProcessState, SimulatedHost
-from clusters.topic_spec import TopicSpec
-from history.failure import HarnessError, UsageError
+from fencepost.clusters.abilities import LinkEnd
+from fencepost.clusters.compiled import is_compiled
+from fencepost.clusters.kafka_port import BrokersSpec, ClusterView, Role, refuse_unplaceable
+from fencepost.clusters.node_port.storage import META_PROPERTIES
+from fencepost.clusters.port import CLIENTS, NodeName, NodeRoles, NodeState, SystemView
+from fencepost.clusters.reference.nodes.configuration import MS, Configuration, S
+from fencepost.clusters.reference.simulated.administration import Administration
+from fencepost.clusters.reference.simulated.kit import Kit
+from fencepost.clusters.reference.simulated.notebook import RecordedNotebook
+from fencepost.clusters.reference.simulated.observing import Observer
+from fencepost.clusters.reference.simulated.simulated_operator import SimulatedOperator
+from fencepost.clusters.setting_changes import SettingChange, SettingChanges
+from fencepost.clusters.simulation.disk import Disk
+from fencepost.clusters.simulation.host import ProcessState, SimulatedHost
+from fencepost.clusters.topic_spec import TopicSpec
+from fencepost.history.failure import HarnessError, UsageError
 
 CLIENTS_FROM: Final = 1 << 20
 HARNESS_FROM: Final = 1 << 21

@@ -10,12 +10,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from clusters.port import NodeName
-from clusters.reference.codec.identifiers import text_of
-from clusters.reference.nodes.messages.client import MetadataResponse
-from clusters.reference.simulated.error_names import error_name
-from history.cluster_schema import CLUSTER_TABLES
-from history.journal import journal_path
+from fencepost.clusters.port import NodeName
+from fencepost.clusters.reference.codec.identifiers import text_of
+from fencepost.clusters.reference.nodes.messages.client import MetadataResponse
+from fencepost.clusters.reference.simulated.error_names import error_name
+from fencepost.history.cluster_schema import CLUSTER_TABLES
+from fencepost.history.journal import journal_path
 
 _WAITING_MAX: Final = 4096
 

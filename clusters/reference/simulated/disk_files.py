@@ -14,7 +14,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
-from clusters.node_port.storage import (
+from fencepost.clusters.node_port.storage import (
     META_PROPERTIES,
     METADATA,
     SNAPSHOT,
@@ -23,14 +23,14 @@ from clusters.node_port.storage import (
     PartitionKey,
     Snapshot,
 )
-from clusters.port import NodeName
-from clusters.protocol.record_batches import BatchHeader, encoded_batch_header
-from clusters.protocol.record_encoding import encoded_record
-from clusters.reference.codec.metadata_log import encoded_batch, encoded_snapshot
-from clusters.reference.shell.disk import DataDirectories
-from clusters.reference.shell.kept_log import Cut, keep
-from clusters.reference.simulated.append_times import AppendTimes
-from clusters.simulation.disk import Disk
+from fencepost.clusters.port import NodeName
+from fencepost.clusters.protocol.record_batches import BatchHeader, encoded_batch_header
+from fencepost.clusters.protocol.record_encoding import encoded_record
+from fencepost.clusters.reference.codec.metadata_log import encoded_batch, encoded_snapshot
+from fencepost.clusters.reference.shell.disk import DataDirectories
+from fencepost.clusters.reference.shell.kept_log import Cut, keep
+from fencepost.clusters.reference.simulated.append_times import AppendTimes
+from fencepost.clusters.simulation.disk import Disk
 
 _VALUE_BYTES: Final = 8
 

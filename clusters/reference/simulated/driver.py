@@ -3,12 +3,12 @@
 from collections.abc import Callable, Sequence
 from typing import Any, Final, Never, Protocol
 
-from clusters.kafka_port import KafkaSpec
-from clusters.reference.driver import ReferenceDriver, ReferencePrepared
-from clusters.reference.nodes.rules import Rules
-from clusters.reference.simulated.cluster import SimulatedCluster
-from clusters.reference.simulated.quorum_kit import build
-from clusters.system import Wanted
+from fencepost.clusters.kafka_port import KafkaSpec
+from fencepost.clusters.reference.driver import ReferenceDriver, ReferencePrepared
+from fencepost.clusters.reference.nodes.rules import Rules
+from fencepost.clusters.reference.simulated.cluster import SimulatedCluster
+from fencepost.clusters.reference.simulated.quorum_kit import build
+from fencepost.clusters.system import Wanted
 
 
 class Simulates(Protocol):

@@ -1,7 +1,7 @@
 """The names of the errors that answers state: any of Kafka's, since a rule may answer with it."""
 
-from clusters.reference.nodes.errors import ERROR_NAMES
-from history.errors import name_of
+from fencepost.clusters.reference.nodes.errors import ERROR_NAMES
+from fencepost.history.errors import name_of
 
 
 def error_name(code: int) -> str:

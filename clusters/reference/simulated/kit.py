@@ -10,19 +10,21 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from clusters.identities import Identities
-from clusters.kafka_port import BrokersSpec, ClusterView
-from clusters.node_port.effects import Node
-from clusters.port import NodeName, SystemView
-from clusters.reference.nodes.configuration import Configuration
-from clusters.reference.nodes.messages.client import MetadataResponse
-from clusters.reference.nodes.rules import Rules
-from clusters.reference.simulated.append_times import AppendTimes
-from clusters.simulation.disk import Disk
-from clusters.simulation.world import World
+from fencepost.clusters.identities import Identities
+from fencepost.clusters.kafka_port import BrokersSpec, ClusterView
+from fencepost.clusters.node_port.effects import Node
+from fencepost.clusters.port import NodeName, SystemView
+from fencepost.clusters.reference.nodes.configuration import Configuration
+from fencepost.clusters.reference.nodes.messages.client import MetadataResponse
+from fencepost.clusters.reference.nodes.rules import Rules
+from fencepost.clusters.reference.simulated.append_times import AppendTimes
+from fencepost.clusters.simulation.disk import Disk
+from fencepost.clusters.simulation.world import World
 
 if TYPE_CHECKING:
-    from clusters.witness.witness import WitnessReport  # with pyarrow, which a trial does not take
+    from fencepost.clusters.witness.witness import (
+        WitnessReport,  # with pyarrow, which a trial does not take
+    )
 
 
 class Sight(Protocol):

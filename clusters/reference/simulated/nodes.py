@@ -9,12 +9,12 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any, Final
 
-from clusters.kafka_port import KafkaSpec, Role, role_of
-from clusters.port import NodeName, node_number
-from clusters.reference.nodes.configuration import Configuration
-from clusters.reference.shell.properties import number_fields
-from clusters.reference.specs import DEFAULTS, own_settings
-from history.failure import UsageError
+from fencepost.clusters.kafka_port import KafkaSpec, Role, role_of
+from fencepost.clusters.port import NodeName, node_number
+from fencepost.clusters.reference.nodes.configuration import Configuration
+from fencepost.clusters.reference.shell.properties import number_fields
+from fencepost.clusters.reference.specs import DEFAULTS, own_settings
+from fencepost.history.failure import UsageError
 
 _FIELDS: Final = number_fields()
 CLUSTER_ID: Final = "simulated"

@@ -4,10 +4,10 @@ from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any, Final, Self
 
-from clusters.port import NodeName
-from clusters.reference.nodes.messages.client import MetadataResponse
-from clusters.reference.nodes.messages.control import DescribeQuorumResponse
-from clusters.reference.simulated.deferred import (
+from fencepost.clusters.port import NodeName
+from fencepost.clusters.reference.nodes.messages.client import MetadataResponse
+from fencepost.clusters.reference.nodes.messages.control import DescribeQuorumResponse
+from fencepost.clusters.reference.simulated.deferred import (
     Item,
     ReadBook,
     RowBook,

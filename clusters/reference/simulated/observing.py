@@ -13,14 +13,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-from clusters.kafka_port import ClusterView, PartitionView
-from clusters.node_port.effects import SEND, START, TICK, UNREACHABLE, Effects
-from clusters.port import NodeName
-from clusters.reference.codec.identifiers import text_of
-from clusters.reference.nodes.messages.client import MetadataRequest, MetadataResponse
-from clusters.reference.nodes.messages.control import DescribeQuorumRequest, DescribeQuorumResponse
-from clusters.reference.simulated.kit import Sight
-from clusters.simulation.world import WAKE
+from fencepost.clusters.kafka_port import ClusterView, PartitionView
+from fencepost.clusters.node_port.effects import SEND, START, TICK, UNREACHABLE, Effects
+from fencepost.clusters.port import NodeName
+from fencepost.clusters.reference.codec.identifiers import text_of
+from fencepost.clusters.reference.nodes.messages.client import MetadataRequest, MetadataResponse
+from fencepost.clusters.reference.nodes.messages.control import (
+    DescribeQuorumRequest,
+    DescribeQuorumResponse,
+)
+from fencepost.clusters.reference.simulated.kit import Sight
+from fencepost.clusters.simulation.world import WAKE
 
 _ROUND_NS: Final = 100_000_000
 _GRACE_NS: Final = 500_000_000

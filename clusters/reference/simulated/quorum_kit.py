@@ -11,35 +11,40 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from clusters.identities import Identities
-from clusters.kafka_port import KafkaSpec, Role
-from clusters.node_port.effects import Effects, Node
-from clusters.node_port.storage import META_PROPERTIES, MetaProperties
-from clusters.port import NodeName
-from clusters.reference.nodes.combined import CombinedNode
-from clusters.reference.nodes.configuration import Configuration
-from clusters.reference.nodes.control.active import REQUESTS
-from clusters.reference.nodes.controller import ControllerNode
-from clusters.reference.nodes.messages.control import DescribeQuorumRequest
-from clusters.reference.nodes.messages.quorum import FetchSnapshotRequest, VoteRequest
-from clusters.reference.nodes.quorum_broker import quorum_broker
-from clusters.reference.nodes.rules import Rules
-from clusters.reference.simulated.append_times import AppendTimes
-from clusters.reference.simulated.cluster import (
+from fencepost.clusters.identities import Identities
+from fencepost.clusters.kafka_port import KafkaSpec, Role
+from fencepost.clusters.node_port.effects import Effects, Node
+from fencepost.clusters.node_port.storage import META_PROPERTIES, MetaProperties
+from fencepost.clusters.port import NodeName
+from fencepost.clusters.reference.nodes.combined import CombinedNode
+from fencepost.clusters.reference.nodes.configuration import Configuration
+from fencepost.clusters.reference.nodes.control.active import REQUESTS
+from fencepost.clusters.reference.nodes.controller import ControllerNode
+from fencepost.clusters.reference.nodes.messages.control import DescribeQuorumRequest
+from fencepost.clusters.reference.nodes.messages.quorum import FetchSnapshotRequest, VoteRequest
+from fencepost.clusters.reference.nodes.quorum_broker import quorum_broker
+from fencepost.clusters.reference.nodes.rules import Rules
+from fencepost.clusters.reference.simulated.append_times import AppendTimes
+from fencepost.clusters.reference.simulated.cluster import (
     CLIENTS_FROM,
     HARNESS_FROM,
     SimulatedCluster,
 )
-from clusters.reference.simulated.nodes import CLUSTER_ID, configurations, ignored, numbers_in
-from clusters.reference.simulated.observing import AnsweredSight
-from clusters.reference.specs import DEFAULTS, level_of, own_settings
-from clusters.simulation.disk import Disk
-from clusters.simulation.network import Latency
-from clusters.simulation.world import World
-from history.failure import UsageError
+from fencepost.clusters.reference.simulated.nodes import (
+    CLUSTER_ID,
+    configurations,
+    ignored,
+    numbers_in,
+)
+from fencepost.clusters.reference.simulated.observing import AnsweredSight
+from fencepost.clusters.reference.specs import DEFAULTS, level_of, own_settings
+from fencepost.clusters.simulation.disk import Disk
+from fencepost.clusters.simulation.network import Latency
+from fencepost.clusters.simulation.world import World
+from fencepost.history.failure import UsageError
 
 if TYPE_CHECKING:
-    from clusters.witness.witness import WitnessReport
+    from fencepost.clusters.witness.witness import WitnessReport
 
 _OF_CONTROLLERS: Final = frozenset(
     {*range(VoteRequest.kind, FetchSnapshotRequest.kind + 1, 2), DescribeQuorumRequest.kind}
@@ -140,7 +145,7 @@ class QuorumKit:
     ) -> None:
         """Keep in `raw` what nodes drop of their metadata logs from now on, for the witness."""
         # With codecs, which a trial does not take.
-        from clusters.reference.simulated.disk_files import keep_cuts  # noqa: PLC0415
+        from fencepost.clusters.reference.simulated.disk_files import keep_cuts  # noqa: PLC0415
 
         for node, disk in disks.items():
             keep_cuts(disk, raw / _KEPT / node, times)
@@ -155,7 +160,7 @@ class QuorumKit:
     ) -> "WitnessReport":
         """Write what the disks hold as raw tables."""
         # With pyarrow, which a trial does not take.
-        from clusters.reference.simulated.witness import write_simulated_witness  # noqa: PLC0415
+        from fencepost.clusters.reference.simulated.witness import write_simulated_witness  # noqa: PLC0415
 
         return write_simulated_witness(
             disks,

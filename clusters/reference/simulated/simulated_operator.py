@@ -7,9 +7,9 @@ person at a terminal does. It is no node: no host asks it anything.
 from collections.abc import Callable
 from typing import Any, Final
 
-from clusters.node_port.effects import SEND, TICK, UNREACHABLE, Effects
-from clusters.simulation.host import SimulatedHost
-from clusters.simulation.world import World
+from fencepost.clusters.node_port.effects import SEND, TICK, UNREACHABLE, Effects
+from fencepost.clusters.simulation.host import SimulatedHost
+from fencepost.clusters.simulation.world import World
 
 _STEP_NS: Final = 1_000_000
 """The precision with which an answer is noticed."""

@@ -4,12 +4,12 @@ import shutil
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
-from clusters.port import NodeName
-from clusters.reference.codec.record_definitions import definitions
-from clusters.reference.simulated.append_times import AppendTimes
-from clusters.reference.simulated.disk_files import write_disks
-from clusters.simulation.disk import Disk
-from clusters.witness.witness import WitnessReport, write_replicas, write_witness
+from fencepost.clusters.port import NodeName
+from fencepost.clusters.reference.codec.record_definitions import definitions
+from fencepost.clusters.reference.simulated.append_times import AppendTimes
+from fencepost.clusters.reference.simulated.disk_files import write_disks
+from fencepost.clusters.simulation.disk import Disk
+from fencepost.clusters.witness.witness import WitnessReport, write_replicas, write_witness
 
 
 def write_simulated_witness(

@@ -12,22 +12,26 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
-from clusters.node_port.effects import CLOSE, SEND, Effects
-from clusters.node_port.storage import META_PROPERTIES, Contents, MetaProperties
-from clusters.node_port.zookeeper import SessionEvent, WatchEvent, ZkResponse
-from clusters.reference.nodes.broker import BrokerNode, Handlers, end
-from clusters.reference.nodes.configuration import MS
-from clusters.reference.nodes.replicas.replicas import Replicas
-from clusters.reference.nodes.serving.groups import CommitCodec, CommitValues
-from clusters.reference.nodes.serving.producer_ids import ProducerIds
-from clusters.reference.nodes.serving.server import Server
-from clusters.reference.zk.clients import ClientsOfController, ProducerIdZnode, ToldMetadata
-from clusters.reference.zk.configuration import InterBrokerProtocol, ZkConfiguration
-from clusters.reference.zk.control.controller import ANSWERED, Controller
-from clusters.reference.zk.controller_requests import TELLING, ControllerRequests
-from clusters.reference.zk.isr_changes import IsrChanges, IsrWrites
-from clusters.reference.zk.life_cycle import ZkLifeCycle
-from clusters.reference.zk.messages import (
+from fencepost.clusters.node_port.effects import CLOSE, SEND, Effects
+from fencepost.clusters.node_port.storage import META_PROPERTIES, Contents, MetaProperties
+from fencepost.clusters.node_port.zookeeper import SessionEvent, WatchEvent, ZkResponse
+from fencepost.clusters.reference.nodes.broker import BrokerNode, Handlers, end
+from fencepost.clusters.reference.nodes.configuration import MS
+from fencepost.clusters.reference.nodes.replicas.replicas import Replicas
+from fencepost.clusters.reference.nodes.serving.groups import CommitCodec, CommitValues
+from fencepost.clusters.reference.nodes.serving.producer_ids import ProducerIds
+from fencepost.clusters.reference.nodes.serving.server import Server
+from fencepost.clusters.reference.zk.clients import (
+    ClientsOfController,
+    ProducerIdZnode,
+    ToldMetadata,
+)
+from fencepost.clusters.reference.zk.configuration import InterBrokerProtocol, ZkConfiguration
+from fencepost.clusters.reference.zk.control.controller import ANSWERED, Controller
+from fencepost.clusters.reference.zk.controller_requests import TELLING, ControllerRequests
+from fencepost.clusters.reference.zk.isr_changes import IsrChanges, IsrWrites
+from fencepost.clusters.reference.zk.life_cycle import ZkLifeCycle
+from fencepost.clusters.reference.zk.messages import (
     ControlledShutdownRequest,
     ControlledShutdownResponse,
     IsrChangeRequest,
@@ -35,10 +39,10 @@ from clusters.reference.zk.messages import (
     MetadataHeartbeatRequest,
     MetadataHeartbeatResponse,
 )
-from clusters.reference.zk.registration import ZkRegistration
-from clusters.reference.zk.rules import ZkRules
-from clusters.reference.zk.settings import Settings
-from clusters.reference.zk.situation import ZkSituation
+from fencepost.clusters.reference.zk.registration import ZkRegistration
+from fencepost.clusters.reference.zk.rules import ZkRules
+from fencepost.clusters.reference.zk.settings import Settings
+from fencepost.clusters.reference.zk.situation import ZkSituation
 
 _OF_BROKERS: Final = frozenset(
     {MetadataHeartbeatRequest.kind, IsrChangeRequest.kind, ControlledShutdownRequest.kind}

@@ -16,9 +16,9 @@ Source: the draft "Broker id by host name"; Kafka's `KafkaServer.getOrGenerateBr
 
 from enum import Enum, auto
 
-from clusters.node_port.zookeeper import Create, GetChildren, GetData, SetData, ZkError
-from clusters.reference.zk.situation import ZkSituation
-from clusters.reference.zk.znodes import (
+from fencepost.clusters.node_port.zookeeper import Create, GetChildren, GetData, SetData, ZkError
+from fencepost.clusters.reference.zk.situation import ZkSituation
+from fencepost.clusters.reference.zk.znodes import (
     BROKER_IDS,
     BROKER_SEQUENCE,
     TOPICS,

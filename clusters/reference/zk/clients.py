@@ -6,17 +6,17 @@ decides. Blocks of producer ids are taken from a znode.
 
 from typing import Any, Final
 
-from clusters.node_port.effects import CLOSE, Effects
-from clusters.node_port.zookeeper import GetData, SetData
-from clusters.reference.nodes.errors import Error
-from clusters.reference.nodes.image import MetadataImage
-from clusters.reference.nodes.messages.control import AllocateProducerIdsResponse
-from clusters.reference.nodes.serving.forwarding import Forwarding
-from clusters.reference.nodes.serving.producer_ids import ProducerIds
-from clusters.reference.zk.control.controller import CONTROLLED, Controller
-from clusters.reference.zk.session_requests import SessionExpiredError
-from clusters.reference.zk.situation import ZkSituation
-from clusters.reference.zk.znodes import PRODUCER_IDS, ProducerIdBlock
+from fencepost.clusters.node_port.effects import CLOSE, Effects
+from fencepost.clusters.node_port.zookeeper import GetData, SetData
+from fencepost.clusters.reference.nodes.errors import Error
+from fencepost.clusters.reference.nodes.image import MetadataImage
+from fencepost.clusters.reference.nodes.messages.control import AllocateProducerIdsResponse
+from fencepost.clusters.reference.nodes.serving.forwarding import Forwarding
+from fencepost.clusters.reference.nodes.serving.producer_ids import ProducerIds
+from fencepost.clusters.reference.zk.control.controller import CONTROLLED, Controller
+from fencepost.clusters.reference.zk.session_requests import SessionExpiredError
+from fencepost.clusters.reference.zk.situation import ZkSituation
+from fencepost.clusters.reference.zk.znodes import PRODUCER_IDS, ProducerIdBlock
 
 _BLOCK_LENGTH: Final = 1_000
 _NONE: Final = int(Error.NONE)

@@ -6,7 +6,7 @@ Times are ns of the node's own clock, as in `nodes.configuration`.
 from dataclasses import dataclass
 from enum import IntEnum
 
-from clusters.reference.nodes.configuration import MS, Configuration
+from fencepost.clusters.reference.nodes.configuration import MS, Configuration
 
 
 class InterBrokerProtocol(IntEnum):

@@ -12,12 +12,12 @@ by what was meant for its predecessor, as it is in every release of Kafka.
 from collections.abc import Callable
 from typing import Any, Final
 
-from clusters.node_port.effects import NOTE, Effects
-from clusters.node_port.notes import VISIBLE
-from clusters.node_port.storage import PartitionKey
-from clusters.reference.nodes.errors import Error
-from clusters.reference.nodes.image import PartitionImage
-from clusters.reference.nodes.records import (
+from fencepost.clusters.node_port.effects import NOTE, Effects
+from fencepost.clusters.node_port.notes import VISIBLE
+from fencepost.clusters.node_port.storage import PartitionKey
+from fencepost.clusters.reference.nodes.errors import Error
+from fencepost.clusters.reference.nodes.image import PartitionImage
+from fencepost.clusters.reference.nodes.records import (
     MetadataRecord,
     PartitionRecord,
     RegisterBrokerRecord,
@@ -25,8 +25,8 @@ from clusters.reference.nodes.records import (
     TopicRecord,
     UnregisterBrokerRecord,
 )
-from clusters.reference.nodes.replicas.replicas import Replicas
-from clusters.reference.zk.messages import (
+from fencepost.clusters.reference.nodes.replicas.replicas import Replicas
+from fencepost.clusters.reference.zk.messages import (
     LEADER_DURING_DELETE,
     LeaderAndIsrRequest,
     LeaderAndIsrResponse,
@@ -38,7 +38,7 @@ from clusters.reference.zk.messages import (
     UpdateMetadataRequest,
     UpdateMetadataResponse,
 )
-from clusters.reference.zk.situation import ZkSituation
+from fencepost.clusters.reference.zk.situation import ZkSituation
 
 TELLING: Final = frozenset(
     {LeaderAndIsrRequest.kind, StopReplicaRequest.kind, UpdateMetadataRequest.kind}

@@ -13,7 +13,7 @@ controller epoch end with it (`Coroutines.end`).
 from collections.abc import Callable, Coroutine, Generator
 from typing import Any, Generic, TypeVar
 
-from clusters.node_port.effects import Effects
+from fencepost.clusters.node_port.effects import Effects
 
 _Value = TypeVar("_Value")
 

@@ -14,18 +14,18 @@ sequential znode which of them have changed, every now and then.
 from collections.abc import Mapping
 from typing import Final
 
-from clusters.node_port.alarm import NEVER_NS
-from clusters.node_port.effects import Effects
-from clusters.node_port.storage import PartitionKey
-from clusters.node_port.zookeeper import Create, GetData, SetData, ZkError
-from clusters.reference.nodes.configuration import MS
-from clusters.reference.nodes.errors import Error
-from clusters.reference.nodes.replicas.leader import Leader
-from clusters.reference.nodes.replicas.proposals import RepeatedRequest, drop_proposal
-from clusters.reference.zk.messages import IsrChange, IsrChangeRequest, IsrChangeResponse
-from clusters.reference.zk.session_requests import SessionExpiredError
-from clusters.reference.zk.situation import ZkSituation
-from clusters.reference.zk.znodes import (
+from fencepost.clusters.node_port.alarm import NEVER_NS
+from fencepost.clusters.node_port.effects import Effects
+from fencepost.clusters.node_port.storage import PartitionKey
+from fencepost.clusters.node_port.zookeeper import Create, GetData, SetData, ZkError
+from fencepost.clusters.reference.nodes.configuration import MS
+from fencepost.clusters.reference.nodes.errors import Error
+from fencepost.clusters.reference.nodes.replicas.leader import Leader
+from fencepost.clusters.reference.nodes.replicas.proposals import RepeatedRequest, drop_proposal
+from fencepost.clusters.reference.zk.messages import IsrChange, IsrChangeRequest, IsrChangeResponse
+from fencepost.clusters.reference.zk.session_requests import SessionExpiredError
+from fencepost.clusters.reference.zk.situation import ZkSituation
+from fencepost.clusters.reference.zk.znodes import (
     ISR_CHANGE_PREFIX,
     PartitionStateInfo,
     encoded_isr_change,

@@ -12,20 +12,20 @@ Source: the draft "Controller heartbeats, broker incarnation ids" (Z03, Z06, Z08
 
 from typing import Final, Protocol
 
-from clusters.node_port.effects import NOTE, SEND, Effects
-from clusters.node_port.notes import BROKER_STATE, FENCED_SELF
-from clusters.protocol.broker_states import BrokerState
-from clusters.protocol.controlled_states import ControlledState
-from clusters.reference.nodes.errors import Error
-from clusters.reference.nodes.heartbeats import Cadence
-from clusters.reference.zk.life_cycle_transitions import TRANSITIONS, Trigger
-from clusters.reference.zk.messages import (
+from fencepost.clusters.node_port.effects import NOTE, SEND, Effects
+from fencepost.clusters.node_port.notes import BROKER_STATE, FENCED_SELF
+from fencepost.clusters.protocol.broker_states import BrokerState
+from fencepost.clusters.protocol.controlled_states import ControlledState
+from fencepost.clusters.reference.nodes.errors import Error
+from fencepost.clusters.reference.nodes.heartbeats import Cadence
+from fencepost.clusters.reference.zk.life_cycle_transitions import TRANSITIONS, Trigger
+from fencepost.clusters.reference.zk.messages import (
     ControlledShutdownRequest,
     ControlledShutdownResponse,
     MetadataHeartbeatRequest,
     MetadataHeartbeatResponse,
 )
-from clusters.reference.zk.situation import ZkSituation
+from fencepost.clusters.reference.zk.situation import ZkSituation
 
 _FOR_EVER: Final = 1 << 62
 _DOWN: Final = BrokerState.NOT_RUNNING

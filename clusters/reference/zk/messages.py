@@ -9,8 +9,8 @@ calls its incarnation id.
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
-from clusters.node_port.storage import PartitionKey
-from clusters.reference.nodes.records import Listener
+from fencepost.clusters.node_port.storage import PartitionKey
+from fencepost.clusters.reference.nodes.records import Listener
 
 NO_LEADER: Final = -1
 LEADER_DURING_DELETE: Final = -2

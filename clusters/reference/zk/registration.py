@@ -8,9 +8,9 @@ another session's, which may be that of its own predecessor; when it has waited 
 
 from typing import Final, Protocol
 
-from clusters.node_port.effects import SEND, WRITE, Effects
-from clusters.node_port.storage import META_PROPERTIES, MetaProperties
-from clusters.node_port.zookeeper import (
+from fencepost.clusters.node_port.effects import SEND, WRITE, Effects
+from fencepost.clusters.node_port.storage import META_PROPERTIES, MetaProperties
+from fencepost.clusters.node_port.zookeeper import (
     ZOOKEEPER,
     CloseSession,
     Create,
@@ -23,10 +23,10 @@ from clusters.node_port.zookeeper import (
     ZkError,
     ZkResponse,
 )
-from clusters.reference.nodes.configuration import MS
-from clusters.reference.zk.broker_id import BrokerIds, NoBrokerIdError
-from clusters.reference.zk.situation import ZkSituation, incarnation_of
-from clusters.reference.zk.znodes import (
+from fencepost.clusters.reference.nodes.configuration import MS
+from fencepost.clusters.reference.zk.broker_id import BrokerIds, NoBrokerIdError
+from fencepost.clusters.reference.zk.situation import ZkSituation, incarnation_of
+from fencepost.clusters.reference.zk.znodes import (
     BROKER_IDS,
     PERMANENT,
     BrokerInfo,

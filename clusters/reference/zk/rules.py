@@ -8,7 +8,7 @@ ones of this generation, as values.
 from dataclasses import dataclass, fields
 from typing import Final
 
-from clusters.reference.nodes.rules import ProtocolRule, Rules, protocol_rule
+from fencepost.clusters.reference.nodes.rules import ProtocolRule, Rules, protocol_rule
 
 _Z: Final = "controller heartbeats"
 _H: Final = "broker id by host name"

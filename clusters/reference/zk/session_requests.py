@@ -13,8 +13,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Final
 
-from clusters.node_port.effects import SEND, Effects
-from clusters.node_port.zookeeper import (
+from fencepost.clusters.node_port.effects import SEND, Effects
+from fencepost.clusters.node_port.zookeeper import (
     ZOOKEEPER,
     Exists,
     GetChildren,
@@ -29,7 +29,7 @@ from clusters.node_port.zookeeper import (
     ZkRequest,
     ZkResponse,
 )
-from clusters.reference.zk.coroutines import Coroutines, NotDoneError, Result
+from fencepost.clusters.reference.zk.coroutines import Coroutines, NotDoneError, Result
 
 _LOST: Final = int(ZkError.CONNECTION_LOSS)
 

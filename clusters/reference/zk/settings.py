@@ -8,12 +8,12 @@ min.insync.replicas is one of them (`ZkSituation.min_insync_replicas`).
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from clusters.node_port.effects import Effects
-from clusters.node_port.zookeeper import GetChildren, GetData, WatchEvent, ZkError
-from clusters.reference.nodes.records import ConfigRecord
-from clusters.reference.zk.coroutines import Started
-from clusters.reference.zk.situation import ZkSituation
-from clusters.reference.zk.znodes import (
+from fencepost.clusters.node_port.effects import Effects
+from fencepost.clusters.node_port.zookeeper import GetChildren, GetData, WatchEvent, ZkError
+from fencepost.clusters.reference.nodes.records import ConfigRecord
+from fencepost.clusters.reference.zk.coroutines import Started
+from fencepost.clusters.reference.zk.situation import ZkSituation
+from fencepost.clusters.reference.zk.znodes import (
     CONFIG_CHANGES,
     config_path,
     decoded_config_change,

@@ -10,14 +10,14 @@ from collections.abc import Sequence
 from operator import itemgetter
 from typing import Final
 
-from clusters.node_port.storage import PartitionKey
-from clusters.node_port.zookeeper import Stat
-from clusters.reference.nodes.levels import LEVEL_EPOCHS, LEVEL_REGISTRATION
-from clusters.reference.nodes.situation import Situation
-from clusters.reference.zk.configuration import InterBrokerProtocol, ZkConfiguration
-from clusters.reference.zk.messages import PartitionState
-from clusters.reference.zk.rules import ZkRules
-from clusters.reference.zk.session_requests import SessionRequests
+from fencepost.clusters.node_port.storage import PartitionKey
+from fencepost.clusters.node_port.zookeeper import Stat
+from fencepost.clusters.reference.nodes.levels import LEVEL_EPOCHS, LEVEL_REGISTRATION
+from fencepost.clusters.reference.nodes.situation import Situation
+from fencepost.clusters.reference.zk.configuration import InterBrokerProtocol, ZkConfiguration
+from fencepost.clusters.reference.zk.messages import PartitionState
+from fencepost.clusters.reference.zk.rules import ZkRules
+from fencepost.clusters.reference.zk.session_requests import SessionRequests
 
 _UNREAD: Final = 1 << 30
 

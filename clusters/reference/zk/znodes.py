@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from clusters.reference.nodes.records import Listener
+from fencepost.clusters.reference.nodes.records import Listener
 
 CONTROLLER: Final = "/controller"
 CONTROLLER_EPOCH: Final = "/controller_epoch"

@@ -7,11 +7,11 @@ of one that they do not show, by those of its znode. It stands around the broker
 from collections.abc import Callable
 from typing import Any
 
-from clusters.node_port.effects import RECOVERED, SEND, UNREACHABLE, Effects
-from clusters.node_port.zookeeper import ZOOKEEPER
-from clusters.reference.nodes.broker import BrokerNode
-from clusters.reference.zk.broker import ZkRegistrar
-from clusters.simulation.zookeeper.sessioned import SessionedNode
+from fencepost.clusters.node_port.effects import RECOVERED, SEND, UNREACHABLE, Effects
+from fencepost.clusters.node_port.zookeeper import ZOOKEEPER
+from fencepost.clusters.reference.nodes.broker import BrokerNode
+from fencepost.clusters.reference.zk.broker import ZkRegistrar
+from fencepost.clusters.simulation.zookeeper.sessioned import SessionedNode
 
 
 class AddressedNode:

@@ -3,14 +3,14 @@
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from clusters.provision.java import find_java
-from clusters.reference.driver import ReferencePrepared
-from clusters.reference.simulated.cluster import SimulatedCluster
-from clusters.reference.simulated.driver import SimulatedDriver
-from clusters.reference_zookeeper.configuration import stated_rules
-from clusters.reference_zookeeper.simulated.kit import build
-from clusters.reference_zookeeper.system import ReferenceZooKeeperSpec
-from clusters.system import Wanted
+from fencepost.clusters.provision.java import find_java
+from fencepost.clusters.reference.driver import ReferencePrepared
+from fencepost.clusters.reference.simulated.cluster import SimulatedCluster
+from fencepost.clusters.reference.simulated.driver import SimulatedDriver
+from fencepost.clusters.reference_zookeeper.configuration import stated_rules
+from fencepost.clusters.reference_zookeeper.simulated.kit import build
+from fencepost.clusters.reference_zookeeper.system import ReferenceZooKeeperSpec
+from fencepost.clusters.system import Wanted
 
 
 def _prepared(

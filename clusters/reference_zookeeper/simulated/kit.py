@@ -9,40 +9,40 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 
-from clusters.identities import Identities
-from clusters.kafka_port import Role, role_of
-from clusters.kafka_zookeeper.metadata_log import write_metadata_log
-from clusters.node_port.effects import Node
-from clusters.node_port.storage import META_PROPERTIES, MetaProperties
-from clusters.port import NodeName
-from clusters.reference.nodes.configuration import Configuration
-from clusters.reference.shell.zk_properties import CONNECT, HOST, parsed
-from clusters.reference.simulated.append_times import AppendTimes
-from clusters.reference.simulated.cluster import SimulatedCluster
-from clusters.reference.simulated.nodes import CLUSTER_ID
-from clusters.reference.zk.broker import zk_broker
-from clusters.reference.zk.configuration import ZkConfiguration
-from clusters.reference.zk.rules import ZkRules
-from clusters.reference_zookeeper.configuration import (
+from fencepost.clusters.identities import Identities
+from fencepost.clusters.kafka_port import Role, role_of
+from fencepost.clusters.kafka_zookeeper.metadata_log import write_metadata_log
+from fencepost.clusters.node_port.effects import Node
+from fencepost.clusters.node_port.storage import META_PROPERTIES, MetaProperties
+from fencepost.clusters.port import NodeName
+from fencepost.clusters.reference.nodes.configuration import Configuration
+from fencepost.clusters.reference.shell.zk_properties import CONNECT, HOST, parsed
+from fencepost.clusters.reference.simulated.append_times import AppendTimes
+from fencepost.clusters.reference.simulated.cluster import SimulatedCluster
+from fencepost.clusters.reference.simulated.nodes import CLUSTER_ID
+from fencepost.clusters.reference.zk.broker import zk_broker
+from fencepost.clusters.reference.zk.configuration import ZkConfiguration
+from fencepost.clusters.reference.zk.rules import ZkRules
+from fencepost.clusters.reference_zookeeper.configuration import (
     BROKER_ID,
     DISK_ID,
     finds_ids,
     ignored,
     settings_of,
 )
-from clusters.reference_zookeeper.simulated.addressed import AddressedNode
-from clusters.reference_zookeeper.simulated.log_files import write_log
-from clusters.reference_zookeeper.simulated.znode_sight import ZnodeSight
-from clusters.reference_zookeeper.system import ReferenceZooKeeperSpec
-from clusters.simulation.disk import Disk
-from clusters.simulation.network import Latency
-from clusters.simulation.world import World
-from clusters.simulation.zookeeper.ensemble import SimulatedEnsemble
-from clusters.simulation.zookeeper.entries import transactions
-from clusters.simulation.zookeeper.sessioned import SessionedNode
-from clusters.simulation.zookeeper.timing import Timing
-from clusters.witness.witness import WitnessReport
-from clusters.zookeeper.stored.tables import write_server_disks
+from fencepost.clusters.reference_zookeeper.simulated.addressed import AddressedNode
+from fencepost.clusters.reference_zookeeper.simulated.log_files import write_log
+from fencepost.clusters.reference_zookeeper.simulated.znode_sight import ZnodeSight
+from fencepost.clusters.reference_zookeeper.system import ReferenceZooKeeperSpec
+from fencepost.clusters.simulation.disk import Disk
+from fencepost.clusters.simulation.network import Latency
+from fencepost.clusters.simulation.world import World
+from fencepost.clusters.simulation.zookeeper.ensemble import SimulatedEnsemble
+from fencepost.clusters.simulation.zookeeper.entries import transactions
+from fencepost.clusters.simulation.zookeeper.sessioned import SessionedNode
+from fencepost.clusters.simulation.zookeeper.timing import Timing
+from fencepost.clusters.witness.witness import WitnessReport
+from fencepost.clusters.zookeeper.stored.tables import write_server_disks
 
 _MS = 1_000_000
 _PORT = 9092
@@ -154,7 +154,7 @@ class ZkKit:
         The servers' logs are written as real ones have them, and read by the same witness.
         """
         # With pyarrow, which a trial does not take.
-        from clusters.reference.simulated.witness import write_simulated_replicas  # noqa: PLC0415
+        from fencepost.clusters.reference.simulated.witness import write_simulated_replicas  # noqa: PLC0415
 
         report = WitnessReport()
         with TemporaryDirectory() as directory:

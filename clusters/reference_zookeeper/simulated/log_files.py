@@ -8,9 +8,9 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
-from clusters.data_tree.transactions import Transaction
-from clusters.protocol.zookeeper_transactions import encoded_transaction
-from clusters.zookeeper.stored.logs import file_header, framed
+from fencepost.clusters.data_tree.transactions import Transaction
+from fencepost.clusters.protocol.zookeeper_transactions import encoded_transaction
+from fencepost.clusters.zookeeper.stored.logs import file_header, framed
 
 
 def write_log(data: Path, transactions: Iterable[Transaction], *, origin_ms: int) -> None:

@@ -10,19 +10,19 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from clusters.data_tree.tree import DataTree
-from clusters.identities import Identities, node_with
-from clusters.kafka_port import ClusterView, PartitionView
-from clusters.kafka_zookeeper.view import KafkaZooKeeperView
-from clusters.node_port.zookeeper import ZOOKEEPER
-from clusters.port import NodeName
-from clusters.reference.nodes.messages.client import MetadataResponse
-from clusters.reference.zk.znodes import BROKER_IDS, CONTROLLER, TOPICS
-from clusters.simulation.host import ProcessState
-from clusters.simulation.zookeeper.ensemble import SimulatedEnsemble
-from clusters.simulation.zookeeper.quorum import Mode
-from clusters.zookeeper.view import FOLLOWER, LEADER, EnsembleView, ServerState
-from history.journal import RowJournal
+from fencepost.clusters.data_tree.tree import DataTree
+from fencepost.clusters.identities import Identities, node_with
+from fencepost.clusters.kafka_port import ClusterView, PartitionView
+from fencepost.clusters.kafka_zookeeper.view import KafkaZooKeeperView
+from fencepost.clusters.node_port.zookeeper import ZOOKEEPER
+from fencepost.clusters.port import NodeName
+from fencepost.clusters.reference.nodes.messages.client import MetadataResponse
+from fencepost.clusters.reference.zk.znodes import BROKER_IDS, CONTROLLER, TOPICS
+from fencepost.clusters.simulation.host import ProcessState
+from fencepost.clusters.simulation.zookeeper.ensemble import SimulatedEnsemble
+from fencepost.clusters.simulation.zookeeper.quorum import Mode
+from fencepost.clusters.zookeeper.view import FOLLOWER, LEADER, EnsembleView, ServerState
+from fencepost.history.journal import RowJournal
 
 _MODES: Final = {Mode.LEADING: LEADER, Mode.FOLLOWING: FOLLOWER}
 

@@ -3,10 +3,10 @@
 from collections import deque
 from collections.abc import Mapping
 
-from clusters.node_port.alarm import NEVER_NS
-from clusters.node_port.effects import SEND, Effects
-from clusters.node_port.zookeeper import WatchEvent, WatchType, ZkResponse
-from clusters.simulation.zookeeper.frames import (
+from fencepost.clusters.node_port.alarm import NEVER_NS
+from fencepost.clusters.node_port.effects import SEND, Effects
+from fencepost.clusters.node_port.zookeeper import WatchEvent, WatchType, ZkResponse
+from fencepost.clusters.simulation.zookeeper.frames import (
     Call,
     Connect,
     Connected,
@@ -15,7 +15,7 @@ from clusters.simulation.zookeeper.frames import (
     Reply,
     Watched,
 )
-from clusters.simulation.zookeeper.streams import Stream
+from fencepost.clusters.simulation.zookeeper.streams import Stream
 
 _MS = 1_000_000
 

@@ -3,14 +3,14 @@
 from collections.abc import Iterator
 from functools import partial
 
-from clusters.data_tree.transactions import Transaction
-from clusters.node_port.zookeeper import ZOOKEEPER
-from clusters.simulation.host import ProcessState, SimulatedHost
-from clusters.simulation.world import World
-from clusters.simulation.zookeeper.entries import LOG, LogEntry, transactions
-from clusters.simulation.zookeeper.quorum import Mode, Quorum
-from clusters.simulation.zookeeper.server import ZooKeeperServer
-from clusters.simulation.zookeeper.timing import Timing
+from fencepost.clusters.data_tree.transactions import Transaction
+from fencepost.clusters.node_port.zookeeper import ZOOKEEPER
+from fencepost.clusters.simulation.host import ProcessState, SimulatedHost
+from fencepost.clusters.simulation.world import World
+from fencepost.clusters.simulation.zookeeper.entries import LOG, LogEntry, transactions
+from fencepost.clusters.simulation.zookeeper.quorum import Mode, Quorum
+from fencepost.clusters.simulation.zookeeper.server import ZooKeeperServer
+from fencepost.clusters.simulation.zookeeper.timing import Timing
 
 
 class SimulatedEnsemble:

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from clusters.data_tree.requests import Asked, decided
-from clusters.data_tree.transactions import Transaction
-from clusters.data_tree.tree import DataTree
+from fencepost.clusters.data_tree.requests import Asked, decided
+from fencepost.clusters.data_tree.transactions import Transaction
+from fencepost.clusters.data_tree.tree import DataTree
 
 LOG: Final = "transactions"
 """The name of the log on the disk of a server."""

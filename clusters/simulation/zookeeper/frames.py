@@ -14,8 +14,8 @@ correlation -1.
 from dataclasses import dataclass
 from typing import ClassVar
 
-from clusters.node_port.zookeeper import CloseSession, WatchEvent, ZkRequest, ZkResponse
-from clusters.simulation.zookeeper.entries import Change
+from fencepost.clusters.node_port.zookeeper import CloseSession, WatchEvent, ZkRequest, ZkResponse
+from fencepost.clusters.simulation.zookeeper.entries import Change
 
 
 @dataclass(slots=True)

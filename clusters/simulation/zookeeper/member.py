@@ -11,12 +11,18 @@ A lone server elects itself, and so begins an epoch with each start.
 from random import Random
 from typing import Final, Protocol
 
-from clusters.node_port.alarm import NEVER_NS, Alarm
-from clusters.node_port.effects import SEND, SYNC, Effects
-from clusters.simulation.zookeeper.entries import COUNTER_BITS, LOG, BeginEpoch, Change, LogEntry
-from clusters.simulation.zookeeper.frames import Commit
-from clusters.simulation.zookeeper.quorum import Epoch, Mode, Quorum, Standing
-from clusters.simulation.zookeeper.timing import Timing
+from fencepost.clusters.node_port.alarm import NEVER_NS, Alarm
+from fencepost.clusters.node_port.effects import SEND, SYNC, Effects
+from fencepost.clusters.simulation.zookeeper.entries import (
+    COUNTER_BITS,
+    LOG,
+    BeginEpoch,
+    Change,
+    LogEntry,
+)
+from fencepost.clusters.simulation.zookeeper.frames import Commit
+from fencepost.clusters.simulation.zookeeper.quorum import Epoch, Mode, Quorum, Standing
+from fencepost.clusters.simulation.zookeeper.timing import Timing
 
 _MS: Final = 1_000_000
 

@@ -21,9 +21,9 @@ from enum import StrEnum
 from itertools import islice
 from typing import Final
 
-from clusters.simulation.host import ProcessState, SimulatedHost
-from clusters.simulation.network import SimulatedNetwork
-from clusters.simulation.zookeeper.entries import LOG, LogEntry
+from fencepost.clusters.simulation.host import ProcessState, SimulatedHost
+from fencepost.clusters.simulation.network import SimulatedNetwork
+from fencepost.clusters.simulation.zookeeper.entries import LOG, LogEntry
 
 EPOCH: Final = "currentEpoch"
 """The file with the last epoch that a server knows of."""

@@ -10,11 +10,11 @@ A server that neither follows a leader nor leads closes all connections and take
 from collections.abc import Iterable
 from typing import Any, Final
 
-from clusters.data_tree.requests import Applied, Fired, applied
-from clusters.data_tree.transactions import CloseSessionTxn, CreateSessionTxn
-from clusters.data_tree.tree import DataTree
-from clusters.node_port.alarm import Alarm
-from clusters.node_port.effects import (
+from fencepost.clusters.data_tree.requests import Applied, Fired, applied
+from fencepost.clusters.data_tree.transactions import CloseSessionTxn, CreateSessionTxn
+from fencepost.clusters.data_tree.tree import DataTree
+from fencepost.clusters.node_port.alarm import Alarm
+from fencepost.clusters.node_port.effects import (
     CLOSE,
     EXIT,
     NOTE,
@@ -25,9 +25,9 @@ from clusters.node_port.effects import (
     TICK,
     Effects,
 )
-from clusters.node_port.notes import ZNODES_CHANGED
-from clusters.node_port.storage import Contents
-from clusters.node_port.zookeeper import (
+from fencepost.clusters.node_port.notes import ZNODES_CHANGED
+from fencepost.clusters.node_port.storage import Contents
+from fencepost.clusters.node_port.zookeeper import (
     ZOOKEEPER,
     Check,
     CloseSession,
@@ -42,9 +42,13 @@ from clusters.node_port.zookeeper import (
     ZkOutcome,
     ZkResponse,
 )
-from clusters.simulation.zookeeper.connection import Connection, PendingRequest, SessionTracker
-from clusters.simulation.zookeeper.entries import LogEntry, decision
-from clusters.simulation.zookeeper.frames import (
+from fencepost.clusters.simulation.zookeeper.connection import (
+    Connection,
+    PendingRequest,
+    SessionTracker,
+)
+from fencepost.clusters.simulation.zookeeper.entries import LogEntry, decision
+from fencepost.clusters.simulation.zookeeper.frames import (
     Body,
     Call,
     Commit,
@@ -55,11 +59,11 @@ from clusters.simulation.zookeeper.frames import (
     Ping,
     SetWatches,
 )
-from clusters.simulation.zookeeper.member import Member
-from clusters.simulation.zookeeper.quorum import Epoch, Mode, Quorum
-from clusters.simulation.zookeeper.streams import Stream
-from clusters.simulation.zookeeper.timing import Timing
-from clusters.simulation.zookeeper.watches import Watches
+from fencepost.clusters.simulation.zookeeper.member import Member
+from fencepost.clusters.simulation.zookeeper.quorum import Epoch, Mode, Quorum
+from fencepost.clusters.simulation.zookeeper.streams import Stream
+from fencepost.clusters.simulation.zookeeper.timing import Timing
+from fencepost.clusters.simulation.zookeeper.watches import Watches
 
 _CHILDREN: Final = WatchType.CHILDREN
 _END: Final = CloseSessionTxn(paths=None)

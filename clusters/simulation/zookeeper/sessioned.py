@@ -12,9 +12,9 @@ before.
 from collections import deque
 from typing import Any, Final, Protocol
 
-from clusters.node_port.alarm import Alarm
-from clusters.node_port.effects import EXIT, SEND, START, TICK, UNREACHABLE, Effects
-from clusters.node_port.zookeeper import (
+from fencepost.clusters.node_port.alarm import Alarm
+from fencepost.clusters.node_port.effects import EXIT, SEND, START, TICK, UNREACHABLE, Effects
+from fencepost.clusters.node_port.zookeeper import (
     ZOOKEEPER,
     CloseSession,
     Exists,
@@ -28,7 +28,7 @@ from clusters.node_port.zookeeper import (
     ZkRequest,
     ZkResponse,
 )
-from clusters.simulation.zookeeper.frames import (
+from fencepost.clusters.simulation.zookeeper.frames import (
     Body,
     Call,
     Connect,
@@ -39,7 +39,7 @@ from clusters.simulation.zookeeper.frames import (
     SetWatches,
     Watched,
 )
-from clusters.simulation.zookeeper.streams import Stream
+from fencepost.clusters.simulation.zookeeper.streams import Stream
 
 _FIRST: Final = Connect.kind
 _LAST: Final = Watched.kind

@@ -1,9 +1,15 @@
 """The watches at a server, and what they have missed when a client sets them again."""
 
-from clusters.data_tree.requests import Fired, read
-from clusters.data_tree.tree import DataTree
-from clusters.node_port.zookeeper import Exists, GetChildren, GetData, WatchType, ZkOutcome
-from clusters.simulation.zookeeper.frames import SetWatches
+from fencepost.clusters.data_tree.requests import Fired, read
+from fencepost.clusters.data_tree.tree import DataTree
+from fencepost.clusters.node_port.zookeeper import (
+    Exists,
+    GetChildren,
+    GetData,
+    WatchType,
+    ZkOutcome,
+)
+from fencepost.clusters.simulation.zookeeper.frames import SetWatches
 
 _ByPath = dict[str, dict[int, None]]
 

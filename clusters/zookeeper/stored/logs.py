@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Final
 from zlib import adler32
 
-from clusters.data_tree.transactions import Transaction
-from clusters.protocol.jute import JuteError
-from clusters.protocol.zookeeper_records import head_of
-from clusters.protocol.zookeeper_transactions import decoded_transaction
+from fencepost.clusters.data_tree.transactions import Transaction
+from fencepost.clusters.protocol.jute import JuteError
+from fencepost.clusters.protocol.zookeeper_records import head_of
+from fencepost.clusters.protocol.zookeeper_transactions import decoded_transaction
 
 _HEADER: Final = head_of("FileHeader")
 _MAGIC: Final = int.from_bytes(b"ZKLG")

@@ -15,13 +15,13 @@ from pathlib import Path
 from typing import Final
 from zlib import adler32
 
-from clusters.data_tree.tree import OPEN, ROOT, DataTree, Znode
-from clusters.protocol.compression import Compression, RecordError
-from clusters.protocol.decompression import decompressed
-from clusters.protocol.jute import JuteError, JuteReader
-from clusters.protocol.zookeeper_records import head_of, read
-from clusters.protocol.zookeeper_transactions import acls_of
-from clusters.zookeeper.stored.logs import StoredError, zxid_of
+from fencepost.clusters.data_tree.tree import OPEN, ROOT, DataTree, Znode
+from fencepost.clusters.protocol.compression import Compression, RecordError
+from fencepost.clusters.protocol.decompression import decompressed
+from fencepost.clusters.protocol.jute import JuteError, JuteReader
+from fencepost.clusters.protocol.zookeeper_records import head_of, read
+from fencepost.clusters.protocol.zookeeper_transactions import acls_of
+from fencepost.clusters.zookeeper.stored.logs import StoredError, zxid_of
 
 NEVER: Final = 1 << 63
 """A zxid after all others."""

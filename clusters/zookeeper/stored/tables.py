@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from clusters.data_tree.transactions import (
+from fencepost.clusters.data_tree.transactions import (
     Acl,
     Change,
     CheckVersionTxn,
@@ -26,15 +26,15 @@ from clusters.data_tree.transactions import (
     SetDataTxn,
     Transaction,
 )
-from clusters.data_tree.tree import DataTree, Znode
-from clusters.port import NodeName
-from clusters.zookeeper.stored.logs import StoredError, log_files, transactions_in
-from clusters.zookeeper.stored.snapshots import newest_tree
-from clusters.zookeeper.transaction_log import holdings_of
-from clusters.zookeeper.view import zxid_text
-from history.failure import HarnessError
-from history.schema import TABLES
-from history.table_file import TableFile, whole_table_file
+from fencepost.clusters.data_tree.tree import DataTree, Znode
+from fencepost.clusters.port import NodeName
+from fencepost.clusters.zookeeper.stored.logs import StoredError, log_files, transactions_in
+from fencepost.clusters.zookeeper.stored.snapshots import newest_tree
+from fencepost.clusters.zookeeper.transaction_log import holdings_of
+from fencepost.clusters.zookeeper.view import zxid_text
+from fencepost.history.failure import HarnessError
+from fencepost.history.schema import TABLES
+from fencepost.history.table_file import TableFile, whole_table_file
 
 ENSEMBLE_DISK_TABLES: Final = ("server_disks", "transaction_log", "znodes")
 """The tables that are filled."""

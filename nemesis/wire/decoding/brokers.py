@@ -7,8 +7,8 @@ are here.
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from clusters.protocol.columns import Parts, failed, partition_items, uuid_text
-from nemesis.wire.rules import Direction
+from fencepost.clusters.protocol.columns import Parts, failed, partition_items, uuid_text
+from fencepost.nemesis.wire.rules import Direction
 
 
 def _registration_request(request: Any) -> Parts:

@@ -7,7 +7,7 @@ their coordinators and to partition leaders. ApiVersions and Produce are here, t
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from clusters.protocol.columns import (
+from fencepost.clusters.protocol.columns import (
     Parts,
     carried,
     error_name,
@@ -15,8 +15,8 @@ from clusters.protocol.columns import (
     partition_items,
     topic_columns,
 )
-from nemesis.wire.apis import api_name
-from nemesis.wire.rules import Direction
+from fencepost.nemesis.wire.apis import api_name
+from fencepost.nemesis.wire.rules import Direction
 
 _LEVEL: Final = "metadata.version"
 

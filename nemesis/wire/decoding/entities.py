@@ -10,22 +10,22 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
-from clusters.protocol.columns import Parts
-from clusters.protocol.entities import Unreadable, read, request_type, response_type
-from clusters.protocol.jute import JuteError
-from clusters.protocol.rpcs.every import EVERY_RPC
-from nemesis.wire.apis import API_KEYS, API_VERSIONS, FETCH
-from nemesis.wire.decoding import (
+from fencepost.clusters.protocol.columns import Parts
+from fencepost.clusters.protocol.entities import Unreadable, read, request_type, response_type
+from fencepost.clusters.protocol.jute import JuteError
+from fencepost.clusters.protocol.rpcs.every import EVERY_RPC
+from fencepost.nemesis.wire.apis import API_KEYS, API_VERSIONS, FETCH
+from fencepost.nemesis.wire.decoding import (
     brokers,
     clients,
     quorum,
     reference,
 )
-from nemesis.wire.decoding.tables import extractors
-from nemesis.wire.frames import Header
-from nemesis.wire.rules import Direction
-from nemesis.wire.zookeeper.columns import content
-from nemesis.wire.zookeeper.messages import KEY_MIN, KEYS
+from fencepost.nemesis.wire.decoding.tables import extractors
+from fencepost.nemesis.wire.frames import Header
+from fencepost.nemesis.wire.rules import Direction
+from fencepost.nemesis.wire.zookeeper.columns import content
+from fencepost.nemesis.wire.zookeeper.messages import KEY_MIN, KEYS
 
 _LENGTH_BYTES: Final = 4
 _ERROR: Final = slice(8, 10)

@@ -7,7 +7,7 @@ value (KIP-631: frame version, type and version, all varints): no release's defi
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
-from clusters.protocol.columns import (
+from fencepost.clusters.protocol.columns import (
     METADATA_TOPIC,
     Parts,
     carried,
@@ -16,13 +16,13 @@ from clusters.protocol.columns import (
     topic_columns,
     uuid_text,
 )
-from clusters.protocol.record_batches import scan_batches
-from clusters.protocol.records import records_of
-from clusters.protocol.rpcs.quorum import (
+from fencepost.clusters.protocol.record_batches import scan_batches
+from fencepost.clusters.protocol.records import records_of
+from fencepost.clusters.protocol.rpcs.quorum import (
     leader_stated,
 )
-from clusters.protocol.varints import VarintError, read_unsigned
-from nemesis.wire.rules import Direction
+from fencepost.clusters.protocol.varints import VarintError, read_unsigned
+from fencepost.nemesis.wire.rules import Direction
 
 RECORD_TYPES: Final[Mapping[int, str]] = {
     0: "RegisterBrokerRecord",

@@ -9,14 +9,14 @@ import struct
 from collections.abc import Mapping
 from typing import Any, Final
 
-from clusters.protocol import dialect
-from clusters.protocol.broker_states import BrokerState
-from clusters.protocol.columns import Parts, error_name
-from clusters.protocol.entities import Unreadable
-from nemesis.wire.apis import API_KEYS
-from nemesis.wire.error_codes import error_code
-from nemesis.wire.frames import Header
-from nemesis.wire.rules import Direction
+from fencepost.clusters.protocol import dialect
+from fencepost.clusters.protocol.broker_states import BrokerState
+from fencepost.clusters.protocol.columns import Parts, error_name
+from fencepost.clusters.protocol.entities import Unreadable
+from fencepost.nemesis.wire.apis import API_KEYS
+from fencepost.nemesis.wire.error_codes import error_code
+from fencepost.nemesis.wire.frames import Header
+from fencepost.nemesis.wire.rules import Direction
 
 _MEANINGS: Final[Mapping[tuple[int, int], int]] = {
     dialect.REGISTRATION: API_KEYS["BrokerRegistration"],

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, assert_never
 
-from clusters.protocol.columns import Parts, error_name, partition_items
-from clusters.protocol.rpc import (
+from fencepost.clusters.protocol.columns import Parts, error_name, partition_items
+from fencepost.clusters.protocol.rpc import (
     ByTopic,
     ByVersion,
     Converter,
@@ -17,8 +17,8 @@ from clusters.protocol.rpc import (
     Told,
     ValueKind,
 )
-from nemesis.wire.error_codes import name_by_code
-from nemesis.wire.rules import Direction
+from fencepost.nemesis.wire.error_codes import name_by_code
+from fencepost.nemesis.wire.rules import Direction
 
 _Columns = dict[str, Any]
 _Items = list[Mapping[str, Any]]

@@ -7,7 +7,7 @@ item. Sources: `zookeeper.jute` (`proto`, `txn`), `MultiOperationRecord`, `Multi
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from clusters.data_tree.transactions import (
+from fencepost.clusters.data_tree.transactions import (
     Change,
     CheckVersionTxn,
     CloseSessionTxn,
@@ -18,14 +18,14 @@ from clusters.data_tree.transactions import (
     SetAclTxn,
     SetDataTxn,
 )
-from clusters.link_protocol import LinkProtocol
-from clusters.protocol.jute import JuteReader
-from clusters.protocol.zookeeper_records import NAMES as OPERATION_NAMES
-from clusters.protocol.zookeeper_records import OPERATIONS, read
-from clusters.protocol.zookeeper_transactions import decoded_transaction
-from nemesis.wire.frames import Header
-from nemesis.wire.rules import Direction
-from nemesis.wire.zookeeper.messages import NAMES, protocol_of, type_of
+from fencepost.clusters.link_protocol import LinkProtocol
+from fencepost.clusters.protocol.jute import JuteReader
+from fencepost.clusters.protocol.zookeeper_records import NAMES as OPERATION_NAMES
+from fencepost.clusters.protocol.zookeeper_records import OPERATIONS, read
+from fencepost.clusters.protocol.zookeeper_transactions import decoded_transaction
+from fencepost.nemesis.wire.frames import Header
+from fencepost.nemesis.wire.rules import Direction
+from fencepost.nemesis.wire.zookeeper.messages import NAMES, protocol_of, type_of
 
 _Items = list[dict[str, Any]]
 _CREATES: Final = ("create", "create2", "createContainer", "createTTL")

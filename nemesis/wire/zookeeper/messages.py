@@ -8,9 +8,9 @@ Keys lie beyond Kafka's, a range for each port, so that one rulebook serves link
 from collections.abc import Mapping
 from typing import Final
 
-from clusters.link_protocol import LinkProtocol
-from clusters.protocol.zookeeper_records import OPERATIONS
-from nemesis.wire.rules import Direction
+from fencepost.clusters.link_protocol import LinkProtocol
+from fencepost.clusters.protocol.zookeeper_records import OPERATIONS
+from fencepost.nemesis.wire.rules import Direction
 
 KEY_MIN: Final = 1500
 """Below are the keys of Kafka's APIs."""

@@ -31,13 +31,13 @@ import struct
 from collections.abc import Set as AbstractSet
 from typing import Final
 
-from clusters.port import CLIENTS
-from clusters.protocol.framing import FRAME_BYTES_MAX, FrameError
-from clusters.protocol.zookeeper_records import head_of
-from nemesis.wire.exchanges import Exchanges
-from nemesis.wire.frames import BYTES, Header
-from nemesis.wire.rules import Link
-from nemesis.wire.zookeeper.messages import CLIENT, ELECTION, QUORUM, type_of
+from fencepost.clusters.port import CLIENTS
+from fencepost.clusters.protocol.framing import FRAME_BYTES_MAX, FrameError
+from fencepost.clusters.protocol.zookeeper_records import head_of
+from fencepost.nemesis.wire.exchanges import Exchanges
+from fencepost.nemesis.wire.frames import BYTES, Header
+from fencepost.nemesis.wire.rules import Link
+from fencepost.nemesis.wire.zookeeper.messages import CLIENT, ELECTION, QUORUM, type_of
 
 _LENGTH: Final = struct.Struct(">i")
 _REQUEST: Final = head_of("RequestHeader", framed=True)

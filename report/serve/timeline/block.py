@@ -7,7 +7,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from report.serve.timeline.names import Codes
+from fencepost.report.serve.timeline.names import Codes
 
 KINDS: Final = ("request", "response", "operation", "record")
 

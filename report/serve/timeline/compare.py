@@ -18,8 +18,8 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.dataset as ds
 
-from report.notation import moment
-from report.serve.timeline.opened import OpenRun
+from fencepost.report.notation import moment
+from fencepost.report.serve.timeline.opened import OpenRun
 
 LEFT_OUT: Final = (
     *("Fetch", "FetchSnapshot", "Produce", "Metadata", "ApiVersions", "FindCoordinator"),

@@ -20,13 +20,13 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from history.failure import HarnessError
-from history.manifest import Manifest
-from history.reader import table_files
-from history.run_directory import RunDirectory
-from report.frames import DISTURBING
-from report.serve.timeline.block import Block, longest_of, no_events
-from report.serve.timeline.names import Codes, Names
+from fencepost.history.failure import HarnessError
+from fencepost.history.manifest import Manifest
+from fencepost.history.reader import table_files
+from fencepost.history.run_directory import RunDirectory
+from fencepost.report.frames import DISTURBING
+from fencepost.report.serve.timeline.block import Block, longest_of, no_events
+from fencepost.report.serve.timeline.names import Codes, Names
 
 BUCKETS: Final = 8192
 """The pieces of time by which a whole run is counted: more than a screen has columns."""

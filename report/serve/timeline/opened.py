@@ -9,19 +9,25 @@ from typing import Any, Final
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
-from history.failure import HarnessError
-from history.manifest import Manifest, read_manifest
-from history.reader import load_table
-from history.run_directory import RunDirectory
-from history.schema import FAULTS
-from report.faults import FaultSpan, spans_of
-from report.frames import DISTURBING
-from report.palette import fault_colours
-from report.reading import Attempts
-from report.sequence import RULE_KINDS
-from report.serve.timeline.events import BUCKETS, TIMES, RunCounts, TimelineReader, files_of
-from report.serve.timeline.payload import body, columns_of
-from report.serve.timeline.pins import Pin, pins_of
+from fencepost.history.failure import HarnessError
+from fencepost.history.manifest import Manifest, read_manifest
+from fencepost.history.reader import load_table
+from fencepost.history.run_directory import RunDirectory
+from fencepost.history.schema import FAULTS
+from fencepost.report.faults import FaultSpan, spans_of
+from fencepost.report.frames import DISTURBING
+from fencepost.report.palette import fault_colours
+from fencepost.report.reading import Attempts
+from fencepost.report.sequence import RULE_KINDS
+from fencepost.report.serve.timeline.events import (
+    BUCKETS,
+    TIMES,
+    RunCounts,
+    TimelineReader,
+    files_of,
+)
+from fencepost.report.serve.timeline.payload import body, columns_of
+from fencepost.report.serve.timeline.pins import Pin, pins_of
 
 EVENTS_MAX: Final = 1_200_000
 """The events that one answer has at most: of more, a browser is shown counts."""

@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from report.serve.timeline.block import Block
+from fencepost.report.serve.timeline.block import Block
 
 _NEVER: Final = -1.0
 

@@ -6,17 +6,17 @@ from typing import Final
 
 import pyarrow.dataset as ds
 
-from checkers.anomaly import Anomaly
-from checkers.proof import FactKind
-from checkers.verdict import Verdict, read_verdict
-from history.failure import HarnessError
-from history.run_directory import RunDirectory
-from report.anomalies import groups_in
-from report.faults import FaultSpan
-from report.forensics import stories_at
-from report.notation import integer
-from report.performed import PerformedStep, performed_steps
-from report.reading import Attempts
+from fencepost.checkers.anomaly import Anomaly
+from fencepost.checkers.proof import FactKind
+from fencepost.checkers.verdict import Verdict, read_verdict
+from fencepost.history.failure import HarnessError
+from fencepost.history.run_directory import RunDirectory
+from fencepost.report.anomalies import groups_in
+from fencepost.report.faults import FaultSpan
+from fencepost.report.forensics import stories_at
+from fencepost.report.notation import integer
+from fencepost.report.performed import PerformedStep, performed_steps
+from fencepost.report.reading import Attempts
 
 _PINS_MAX: Final = 400
 _PLAY_BYTES_MAX: Final = 200_000

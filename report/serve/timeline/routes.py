@@ -9,13 +9,13 @@ from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, R
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from history.failure import HarnessError
-from history.manifest import Manifest
-from report.notation import counted
-from report.serve.pages import render
-from report.serve.security import file_inside
-from report.serve.timeline.compare import LEFT_OUT, first_difference
-from report.serve.timeline.opened import OpenRun, opened
+from fencepost.history.failure import HarnessError
+from fencepost.history.manifest import Manifest
+from fencepost.report.notation import counted
+from fencepost.report.serve.pages import render
+from fencepost.report.serve.security import file_inside
+from fencepost.report.serve.timeline.compare import LEFT_OUT, first_difference
+from fencepost.report.serve.timeline.opened import OpenRun, opened
 
 _BINARY: Final = "application/octet-stream"
 _Answer = Callable[[OpenRun, Request], Response]

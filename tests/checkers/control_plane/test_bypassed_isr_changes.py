@@ -4,8 +4,8 @@ from metadata_logs import ON_ZOOKEEPER, asked, metadata_log, tables, told
 from proving import assert_proof
 from replica_disks import faults
 
-from checkers.control_plane.epoch_check_bypassed import bypassed_epoch_checks
-from checkers.proof import Proof
+from fencepost.checkers.control_plane.epoch_check_bypassed import bypassed_epoch_checks
+from fencepost.checkers.proof import Proof
 
 LOG = """
     1 leader 2 at 100

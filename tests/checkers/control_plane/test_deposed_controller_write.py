@@ -4,8 +4,8 @@ from ensemble_disks import disks, logged
 from metadata_logs import ON_ZOOKEEPER, asked, metadata_log, told
 from proving import assert_proof
 
-from checkers.control_plane.deposed_controller_write import deposed_controller_writes
-from checkers.proof import Proof
+from fencepost.checkers.control_plane.deposed_controller_write import deposed_controller_writes
+from fencepost.checkers.proof import Proof
 
 LOG = """
     1 register 1 unfenced

@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 from metadata_logs import asked, case_count, doubts, facts, proofs, tables
 from proving import assert_proof, only
 
-from checkers.anomaly import Found
-from checkers.control_plane.fencing import SLACK_NS, fenced_too_early, fenced_too_late
-from checkers.facts import Judged
-from checkers.proof import Proof
-from history.clock import ClockSkew
-from history.cluster_schema import NODE_SETTINGS
+from fencepost.checkers.anomaly import Found
+from fencepost.checkers.control_plane.fencing import SLACK_NS, fenced_too_early, fenced_too_late
+from fencepost.checkers.facts import Judged
+from fencepost.checkers.proof import Proof
+from fencepost.history.clock import ClockSkew
+from fencepost.history.cluster_schema import NODE_SETTINGS
 
 TIMEOUT_MS = 3000
 SLACK_MS = SLACK_NS // 1_000_000

@@ -4,11 +4,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from metadata_logs import FACTS, metadata_log, wire
 
-from checkers.control_plane.granted_changes import granted_changes
-from checkers.metadata.isr_changes import ISR_CHANGE, IsrRequests
-from checkers.metadata.rpcs import rpcs
-from checkers.metadata.view import MetadataView
-from checkers.rows import OPEN_NS
+from fencepost.checkers.control_plane.granted_changes import granted_changes
+from fencepost.checkers.metadata.isr_changes import ISR_CHANGE, IsrRequests
+from fencepost.checkers.metadata.rpcs import rpcs
+from fencepost.checkers.metadata.view import MetadataView
+from fencepost.checkers.rows import OPEN_NS
 
 ISRS = ("1,2", "1", "2")
 

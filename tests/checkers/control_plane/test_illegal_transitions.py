@@ -18,8 +18,8 @@ from metadata_logs import (
 )
 from proving import assert_proof, only, source_of
 
-from checkers.control_plane.illegal_transition import illegal_transitions
-from checkers.proof import Proof
+from fencepost.checkers.control_plane.illegal_transition import illegal_transitions
+from fencepost.checkers.proof import Proof
 
 BEGIN = """
     0 leader 1000

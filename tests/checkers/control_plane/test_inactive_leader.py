@@ -7,12 +7,12 @@ import pyarrow as pa
 from metadata_logs import asked, metadata_log, told, wire
 from proving import assert_proof, facts_of_proof
 
-from checkers.control_plane.inactive_leader import inactive_leaders
-from checkers.facts import Facts
-from checkers.proof import Proof
-from history.clock import ClockSkew
-from history.cluster_schema import NODE_SETTINGS
-from history.ensemble_schema import ENSEMBLE
+from fencepost.checkers.control_plane.inactive_leader import inactive_leaders
+from fencepost.checkers.facts import Facts
+from fencepost.checkers.proof import Proof
+from fencepost.history.clock import ClockSkew
+from fencepost.history.cluster_schema import NODE_SETTINGS
+from fencepost.history.ensemble_schema import ENSEMBLE
 
 MS = 1_000_000
 FACTS = Facts(node_ids={"zookeeper-1": 2001, "broker-1": 1, "broker-2": 2, "broker-3": 3})

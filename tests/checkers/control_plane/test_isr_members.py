@@ -6,10 +6,10 @@ from metadata_logs import FACTS, ON_ZOOKEEPER, asked, doubts, metadata_log, proo
 from proving import assert_proof, only, source_of
 from replica_disks import faults
 
-from checkers.control_plane.epoch_check_bypassed import bypassed_epoch_checks
-from checkers.control_plane.illegal_isr import elr_overlaps, empty_isrs, strange_isrs
-from checkers.control_plane.ineligible_member import ineligible_members
-from checkers.proof import Proof
+from fencepost.checkers.control_plane.epoch_check_bypassed import bypassed_epoch_checks
+from fencepost.checkers.control_plane.illegal_isr import elr_overlaps, empty_isrs, strange_isrs
+from fencepost.checkers.control_plane.ineligible_member import ineligible_members
+from fencepost.checkers.proof import Proof
 
 BEGIN = """
     1 register 1

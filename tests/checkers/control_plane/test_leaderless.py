@@ -5,9 +5,9 @@ from metadata_logs import ON_ZOOKEEPER, asked, facts, metadata_log, tables, told
 from proving import assert_proof
 from replica_disks import faults
 
-from checkers.control_plane.leaderless import leaderless
-from checkers.facts import Facts
-from checkers.proof import Proof
+from fencepost.checkers.control_plane.leaderless import leaderless
+from fencepost.checkers.facts import Facts
+from fencepost.checkers.proof import Proof
 
 S = 1_000_000_000
 END = "99 noop at 60000"

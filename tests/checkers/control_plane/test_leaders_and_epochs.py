@@ -16,12 +16,12 @@ from metadata_logs import (
 from proving import assert_proof, only, source_of
 from replica_disks import faults
 
-from checkers.control_plane.epochs import epochs_that_went_back
-from checkers.control_plane.shared_identity import shared_identities
-from checkers.control_plane.stale_controller import stale_controllers
-from checkers.control_plane.two_leaders import two_leaders
-from checkers.proof import Proof
-from history.cluster_schema import QUORUM_CLAIMS
+from fencepost.checkers.control_plane.epochs import epochs_that_went_back
+from fencepost.checkers.control_plane.shared_identity import shared_identities
+from fencepost.checkers.control_plane.stale_controller import stale_controllers
+from fencepost.checkers.control_plane.two_leaders import two_leaders
+from fencepost.checkers.proof import Proof
+from fencepost.history.cluster_schema import QUORUM_CLAIMS
 
 LOG = """
     0 leader 1000

@@ -7,9 +7,9 @@ import pytest
 from metadata_logs import FACTS, ON_ZOOKEEPER, asked, doubts, metadata_log, proofs, tables
 from proving import assert_proof
 
-from checkers.control_plane.lost_metadata_write import lost_metadata_writes
-from checkers.proof import Proof
-from history.request_schema import METADATA_WRITES
+from fencepost.checkers.control_plane.lost_metadata_write import lost_metadata_writes
+from fencepost.checkers.proof import Proof
+from fencepost.history.request_schema import METADATA_WRITES
 
 LOG = """
     1 topic m as id-a at 1000

@@ -17,9 +17,9 @@ from metadata_logs import (
 )
 from proving import assert_proof
 
-from checkers.control_plane.lost_reassignment import lost_reassignments
-from checkers.proof import Proof
-from history.request_schema import PARTITION_WRITES
+from fencepost.checkers.control_plane.lost_reassignment import lost_reassignments
+from fencepost.checkers.proof import Proof
+from fencepost.history.request_schema import PARTITION_WRITES
 
 BEGUN = "3 change t-0 replicas 2,3,1 adding 3 removing 1 at 2000"
 LOG = f"""

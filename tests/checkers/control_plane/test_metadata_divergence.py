@@ -6,11 +6,11 @@ import pyarrow as pa
 from metadata_logs import asked, facts, metadata_log, proofs, wire
 from proving import assert_proof
 
-from checkers.control_plane.metadata_divergence import metadata_divergences
-from checkers.facts import Facts
-from checkers.proof import Proof
-from history.cluster_schema import METADATA_OFFSETS
-from history.request_schema import METADATA_WRITES
+from fencepost.checkers.control_plane.metadata_divergence import metadata_divergences
+from fencepost.checkers.facts import Facts
+from fencepost.checkers.proof import Proof
+from fencepost.history.cluster_schema import METADATA_OFFSETS
+from fencepost.history.request_schema import METADATA_WRITES
 
 THREE = facts(controllers=3)
 GOOD = "0 leader 1000\n5 topic t\n6 noop\n90 noop"

@@ -4,9 +4,9 @@ import pytest
 from metadata_logs import FACTS, asked, case_count, facts, metadata_log, proofs, tables
 from proving import assert_proof, only
 
-from checkers.control_plane.metadata_watermark_ahead import metadata_watermarks_ahead
-from checkers.facts import Facts
-from checkers.proof import Proof
+from fencepost.checkers.control_plane.metadata_watermark_ahead import metadata_watermarks_ahead
+from fencepost.checkers.facts import Facts
+from fencepost.checkers.proof import Proof
 
 THREE = facts(controllers=3)
 FIVE = facts(controllers=5)

@@ -16,8 +16,8 @@ from metadata_logs import (
 )
 from proving import assert_proof
 
-from checkers.control_plane.nonlinearizable_isr import nonlinearizable_isrs
-from checkers.proof import Proof
+from fencepost.checkers.control_plane.nonlinearizable_isr import nonlinearizable_isrs
+from fencepost.checkers.proof import Proof
 
 # Partition epochs: 0 at 600 ms, 1 (shrink) at 1000, 2 (expand) at 2000, 3 (shrink) at 3000.
 LOG = """

@@ -4,9 +4,9 @@ import pytest
 from metadata_logs import FACTS, ON_ZOOKEEPER, asked, case_count, proofs, tables
 from proving import assert_proof
 
-from checkers.control_plane.shared_producer_ids import shared_producer_ids
-from checkers.facts import Facts
-from checkers.proof import Proof
+from fencepost.checkers.control_plane.shared_producer_ids import shared_producer_ids
+from fencepost.checkers.facts import Facts
+from fencepost.checkers.proof import Proof
 
 LOG = "0 leader 1000"
 FIRST = "at 3000 broker-1 allocates for 3 -> ok 1000 at 3001\n"

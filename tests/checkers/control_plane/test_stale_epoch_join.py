@@ -3,9 +3,9 @@
 from metadata_logs import FACTS, ON_ZOOKEEPER, asked, doubts, metadata_log, never, proofs, tables
 from proving import assert_proof, source_of
 
-from checkers.control_plane.stale_epoch_join import stale_epoch_joins
-from checkers.known_findings import KNOWN_FINDINGS
-from checkers.proof import Proof
+from fencepost.checkers.control_plane.stale_epoch_join import stale_epoch_joins
+from fencepost.checkers.known_findings import KNOWN_FINDINGS
+from fencepost.checkers.proof import Proof
 
 # What Kafka 3.4.1 writes when a delayed AlterPartition brings a wiped replica back (KAFKA-14139).
 LOG = """

@@ -6,15 +6,15 @@ from metadata_logs import ON_ZOOKEEPER, asked, metadata_log, told, wire
 from proving import assert_proof
 from replica_disks import faults
 
-from checkers.control_plane.stale_request_accepted import (
+from fencepost.checkers.control_plane.stale_request_accepted import (
     LEARNT_NS,
     Learnt,
     stale_requests_accepted,
 )
-from checkers.metadata.rpcs import rpcs
-from checkers.metadata.view import MetadataView
-from checkers.proof import Proof
-from checkers.standstills import Standstills
+from fencepost.checkers.metadata.rpcs import rpcs
+from fencepost.checkers.metadata.view import MetadataView
+from fencepost.checkers.proof import Proof
+from fencepost.checkers.standstills import Standstills
 
 S = 1_000_000_000
 

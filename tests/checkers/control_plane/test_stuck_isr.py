@@ -4,9 +4,9 @@ from metadata_logs import asked, doubts, facts, proofs, tables
 from proving import assert_proof
 from replica_disks import disks, faults
 
-from checkers.control_plane.stuck_isr import stuck_isrs
-from checkers.proof import Proof
-from history.clock import ClockSkew
+from fencepost.checkers.control_plane.stuck_isr import stuck_isrs
+from fencepost.checkers.proof import Proof
+from fencepost.history.clock import ClockSkew
 
 S = 1_000_000_000
 LOG = """

@@ -5,9 +5,9 @@ from metadata_logs import asked, doubts, facts, metadata_log, proofs, tables
 from proving import assert_proof
 from replica_disks import faults
 
-from checkers.control_plane.stuck_reassignment import stuck_reassignments
-from checkers.facts import Facts
-from checkers.proof import Proof
+from fencepost.checkers.control_plane.stuck_reassignment import stuck_reassignments
+from fencepost.checkers.facts import Facts
+from fencepost.checkers.proof import Proof
 
 S = 1_000_000_000
 BEGUN = "7 change m-0 replicas 1,2,3 adding 3 removing 2 at 10000"

@@ -6,11 +6,11 @@ from metadata_logs import asked, doubts, facts, proofs, tables
 from proving import assert_proof
 from replica_disks import disks, faults
 
-from checkers.control_plane.stuck_isr import stuck_isrs
-from checkers.control_plane.stuck_replica import stuck_replicas
-from checkers.proof import Proof
-from history.cluster_schema import REPLICAS
-from history.schema import FAULTS
+from fencepost.checkers.control_plane.stuck_isr import stuck_isrs
+from fencepost.checkers.control_plane.stuck_replica import stuck_replicas
+from fencepost.checkers.proof import Proof
+from fencepost.history.cluster_schema import REPLICAS
+from fencepost.history.schema import FAULTS
 
 S = 1_000_000_000
 LOG = """

@@ -8,10 +8,10 @@ from metadata_logs import FACTS, ON_ZOOKEEPER, asked, metadata_log, proofs, tabl
 from proving import assert_proof
 from replica_disks import faults
 
-from checkers.control_plane.unasked_change import unasked_changes
-from checkers.facts import Facts
-from checkers.proof import Proof
-from history.cluster_schema import NODE_SETTINGS
+from fencepost.checkers.control_plane.unasked_change import unasked_changes
+from fencepost.checkers.facts import Facts
+from fencepost.checkers.proof import Proof
+from fencepost.history.cluster_schema import NODE_SETTINGS
 
 LOG = """
     0 leader 1000 at 0

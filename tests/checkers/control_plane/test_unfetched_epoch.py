@@ -4,10 +4,10 @@ import pyarrow as pa
 from metadata_logs import FACTS, asked, doubts, never, proofs, tables
 from proving import assert_proof, only, source_of
 
-from checkers.control_plane.epoch_check_bypassed import bypassed_epoch_checks
-from checkers.control_plane.stale_epoch_join import stale_epoch_joins
-from checkers.control_plane.unfetched_epoch import unfetched_epochs
-from checkers.facts import Judged
+from fencepost.checkers.control_plane.epoch_check_bypassed import bypassed_epoch_checks
+from fencepost.checkers.control_plane.stale_epoch_join import stale_epoch_joins
+from fencepost.checkers.control_plane.unfetched_epoch import unfetched_epochs
+from fencepost.checkers.facts import Judged
 
 # Broker 2 lost its disk and came back; the leader has a Fetch from before, and proposes it.
 LOG = """

@@ -7,9 +7,9 @@ import pytest
 from metadata_logs import FACTS, asked, case_count, doubts, metadata_log, proofs, tables
 from proving import assert_proof
 
-from checkers.control_plane.unlogged_setting import unlogged_settings
-from checkers.proof import Proof
-from history.request_schema import TOPIC_SETTINGS
+from fencepost.checkers.control_plane.unlogged_setting import unlogged_settings
+from fencepost.checkers.proof import Proof
+from fencepost.history.request_schema import TOPIC_SETTINGS
 
 LOG = """
     1 topic t as id-a at 1000

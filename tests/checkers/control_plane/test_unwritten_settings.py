@@ -16,10 +16,10 @@ from metadata_logs import (
 )
 from proving import assert_proof
 
-from checkers.control_plane.unwritten_setting import unwritten_settings
-from checkers.facts import Facts
-from checkers.proof import Proof
-from history.request_schema import METADATA_WRITES, PARTITION_WRITES
+from fencepost.checkers.control_plane.unwritten_setting import unwritten_settings
+from fencepost.checkers.facts import Facts
+from fencepost.checkers.proof import Proof
+from fencepost.history.request_schema import METADATA_WRITES, PARTITION_WRITES
 
 LOG = """
     1 topic t as id-a at 1000

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from checkers.control_plane.versioned_register import (
+from fencepost.checkers.control_plane.versioned_register import (
     ALWAYS,
     NEVER,
     Contradiction,

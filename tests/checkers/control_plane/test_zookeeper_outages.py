@@ -5,10 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from metadata_logs import metadata_log
 
-from checkers.control_plane.inactive_leader import Outages, outages_of
-from checkers.facts import Facts
-from checkers.metadata.view import MetadataView
-from history.ensemble_schema import ENSEMBLE
+from fencepost.checkers.control_plane.inactive_leader import Outages, outages_of
+from fencepost.checkers.facts import Facts
+from fencepost.checkers.metadata.view import MetadataView
+from fencepost.history.ensemble_schema import ENSEMBLE
 
 MS = 1_000_000
 S = 1_000 * MS

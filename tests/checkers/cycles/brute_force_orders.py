@@ -14,7 +14,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from history.schema import MICRO_OPERATIONS
+from fencepost.history.schema import MICRO_OPERATIONS
 
 
 @dataclass(frozen=True, slots=True)

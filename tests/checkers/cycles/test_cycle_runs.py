@@ -6,20 +6,20 @@ import pyarrow.parquet as pq
 import pytest
 from proving import cycle_class
 
-from checkers.check import check_run
-from checkers.cycles import group
-from checkers.cycles.levels import is_forbidden
-from checkers.proof import Proof
-from checkers.runner.tasks import TaskSession
-from checkers.verdict import CheckResult, Validity, Verdict
-from generators.list_append import (
+from fencepost.checkers.check import check_run
+from fencepost.checkers.cycles import group
+from fencepost.checkers.cycles.levels import is_forbidden
+from fencepost.checkers.proof import Proof
+from fencepost.checkers.runner.tasks import TaskSession
+from fencepost.checkers.verdict import CheckResult, Validity, Verdict
+from fencepost.generators.list_append import (
     LIES,
     ListAppendRecipe,
     SyntheticLists,
     write_synthetic_transactions,
 )
-from history.models import Isolation
-from history.run_directory import RunDirectory
+from fencepost.history.models import Isolation
+from fencepost.history.run_directory import RunDirectory
 
 
 def judged(

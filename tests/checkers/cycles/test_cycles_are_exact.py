@@ -20,10 +20,10 @@ from brute_force_orders import (
 )
 from hypothesis import settings
 
-from checkers.cycles.inference import inferred
-from checkers.cycles.judgement import cycles_in
-from checkers.cycles.levels import is_forbidden, level_of_cycle
-from history.models import Isolation
+from fencepost.checkers.cycles.inference import inferred
+from fencepost.checkers.cycles.judgement import cycles_in
+from fencepost.checkers.cycles.levels import is_forbidden, level_of_cycle
+from fencepost.history.models import Isolation
 
 pytestmark = pytest.mark.slow
 

@@ -7,13 +7,13 @@ import pyarrow as pa
 import pytest
 from proving import cycle_class
 
-from checkers.cycles.answers import CheckTally
-from checkers.cycles.inference import Inferred, inferred
-from checkers.cycles.judgement import cycles_in, reasons_in, spelled_cycle
-from checkers.cycles.levels import is_forbidden
-from generators.list_append import LIES, transactions_of
-from history.models import Isolation
-from history.schema import MICRO_OPERATIONS
+from fencepost.checkers.cycles.answers import CheckTally
+from fencepost.checkers.cycles.inference import Inferred, inferred
+from fencepost.checkers.cycles.judgement import cycles_in, reasons_in, spelled_cycle
+from fencepost.checkers.cycles.levels import is_forbidden
+from fencepost.generators.list_append import LIES, transactions_of
+from fencepost.history.models import Isolation
+from fencepost.history.schema import MICRO_OPERATIONS
 
 
 def part_of(text: str) -> Inferred:

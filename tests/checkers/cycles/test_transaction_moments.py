@@ -5,11 +5,11 @@ from collections.abc import Sequence
 import pyarrow as pa
 from proving import cycle_class
 
-from checkers.cycles.answers import Counted
-from checkers.cycles.kafka_group import COLUMNS, judged, key_transactions
-from checkers.cycles.moments import committed_of
-from history.request_schema import TRANSACTIONS
-from history.schema import RECORDS
+from fencepost.checkers.cycles.answers import Counted
+from fencepost.checkers.cycles.kafka_group import COLUMNS, judged, key_transactions
+from fencepost.checkers.cycles.moments import committed_of
+from fencepost.history.request_schema import TRANSACTIONS
+from fencepost.history.schema import RECORDS
 
 Row = dict[str, object]
 

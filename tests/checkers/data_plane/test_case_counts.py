@@ -4,10 +4,10 @@ import pytest
 from histories import history
 from judging import found_in
 
-from checkers.anomaly import Found
-from checkers.catalogue import KEY_CHECKS
-from checkers.data_plane.key_assumptions import KEY_ASSUMPTIONS
-from history.manifest import Readers
+from fencepost.checkers.anomaly import Found
+from fencepost.checkers.catalogue import KEY_CHECKS
+from fencepost.checkers.data_plane.key_assumptions import KEY_ASSUMPTIONS
+from fencepost.history.manifest import Readers
 
 SENT = """
     p1 send t-0 v1 -> ok @0

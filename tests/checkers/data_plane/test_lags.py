@@ -12,12 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from small_histories import KEY, histories
 
-from checkers.data_plane.lag import NO_LAG, Lags, figures_of, lags, lags_in
-from checkers.runner.tables import SealedFile
-from history.failure import HarnessError
-from history.run_directory import RunDirectory
-from history.schema import RECORDS
-from history.writer import bucket_file, bucket_of, write_tables
+from fencepost.checkers.data_plane.lag import NO_LAG, Lags, figures_of, lags, lags_in
+from fencepost.checkers.runner.tables import SealedFile
+from fencepost.history.failure import HarnessError
+from fencepost.history.run_directory import RunDirectory
+from fencepost.history.schema import RECORDS
+from fencepost.history.writer import bucket_file, bucket_of, write_tables
 
 Row = dict[str, int | str | None]
 

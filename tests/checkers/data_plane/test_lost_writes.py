@@ -3,8 +3,8 @@
 import numpy as np
 from judging import doubts, log_of, never
 
-from checkers.anomaly import anomalies_of
-from checkers.data_plane.lost_writes import lost_writes
+from fencepost.checkers.anomaly import anomalies_of
+from fencepost.checkers.data_plane.lost_writes import lost_writes
 
 
 def test_an_acknowledged_value_below_what_was_read_that_no_read_returned_is_lost() -> None:

@@ -5,9 +5,9 @@ from histories import history
 from judging import found_in
 from proving import assert_proof
 
-from checkers.anomaly import Found, anomalies_of
-from checkers.data_plane.passed_over import NAME
-from history.manifest import Readers
+from fencepost.checkers.anomaly import Found, anomalies_of
+from fencepost.checkers.data_plane.passed_over import NAME
+from fencepost.history.manifest import Readers
 
 SENT = "\n".join(f"p1 send t-0 v{one} -> ok @{one - 1}" for one in range(1, 8))
 ALL = "[v1@0 v2@1 v3@2 v4@3 v5@4 v6@5 v7@6]"

@@ -10,17 +10,17 @@ from histories import history
 from manifests import MANIFEST as SMALL
 from proving import assert_proof
 
-from checkers.anomaly import anomalies_of
-from checkers.check import check_run
-from checkers.data_plane.resent import COPIES, judged_by_logs, of_clients
-from checkers.finding_rows import FINDINGS, findings_table
-from checkers.results import anomalies_found
-from checkers.runner.tasks import InProcessTasks
-from history.cluster_schema import REPLICA_RECORDS
-from history.manifest import write_manifest
-from history.run_directory import RunDirectory
-from history.seal import note_digests
-from history.writer import write_tables
+from fencepost.checkers.anomaly import anomalies_of
+from fencepost.checkers.check import check_run
+from fencepost.checkers.data_plane.resent import COPIES, judged_by_logs, of_clients
+from fencepost.checkers.finding_rows import FINDINGS, findings_table
+from fencepost.checkers.results import anomalies_found
+from fencepost.checkers.runner.tasks import InProcessTasks
+from fencepost.history.cluster_schema import REPLICA_RECORDS
+from fencepost.history.manifest import write_manifest
+from fencepost.history.run_directory import RunDirectory
+from fencepost.history.seal import note_digests
+from fencepost.history.writer import write_tables
 
 MANIFEST = replace(SMALL, keys=("t-0",), healed_ns=35, end_ns=100)
 

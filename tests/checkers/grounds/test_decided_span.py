@@ -7,10 +7,10 @@ import pyarrow.parquet as pq
 from manifests import MANIFEST
 from metadata_logs import metadata_log
 
-from checkers.catalogue import entry_of
-from checkers.grounds.decided_span import decided_span, known_in_sum_until_s
-from checkers.verdict import CheckResult, Validity, Verdict
-from history.run_directory import RunDirectory
+from fencepost.checkers.catalogue import entry_of
+from fencepost.checkers.grounds.decided_span import decided_span, known_in_sum_until_s
+from fencepost.checkers.verdict import CheckResult, Validity, Verdict
+from fencepost.history.run_directory import RunDirectory
 
 WHOLE = "1 topic t\n2 partition t-0 replicas 1,2 isr 1,2 leader 1\n420 change t-0 isr 1"
 CUT = """

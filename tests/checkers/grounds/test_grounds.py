@@ -9,11 +9,11 @@ from histories import history
 from judging import summary
 from manifests import MANIFEST
 
-from checkers.grounds.fault_kinds import kinds_in
-from checkers.grounds.grounds import course, fault_windows, run_grounds
-from checkers.verdict import CheckResult, Validity, Verdict
-from history.manifest import Manifest, NemesisWork
-from history.schema import CUT_SEGMENTS, FAULTS, SAMPLES
+from fencepost.checkers.grounds.fault_kinds import kinds_in
+from fencepost.checkers.grounds.grounds import course, fault_windows, run_grounds
+from fencepost.checkers.verdict import CheckResult, Validity, Verdict
+from fencepost.history.manifest import Manifest, NemesisWork
+from fencepost.history.schema import CUT_SEGMENTS, FAULTS, SAMPLES
 
 GOOD = """
     p1 send t-0 v1 -> ok @0          in 0..4

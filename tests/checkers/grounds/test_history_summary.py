@@ -4,9 +4,9 @@ import pytest
 from histories import history
 from judging import summary
 
-from checkers.grounds.history_summary import Called, HistorySummary
-from checkers.grounds.operations import FaultWindow, during_kind
-from history.operation import F, Outcome
+from fencepost.checkers.grounds.history_summary import Called, HistorySummary
+from fencepost.checkers.grounds.operations import FaultWindow, during_kind
+from fencepost.history.operation import F, Outcome
 
 _PAST = history(
     """

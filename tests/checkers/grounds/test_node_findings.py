@@ -4,10 +4,10 @@ import pyarrow as pa
 from metadata_logs import asked
 from proving import assert_proof
 
-from checkers.anomaly import Found, anomalies_of
-from checkers.facts import Facts
-from checkers.grounds.node_logs import fatal_faults, sick_processes, unreadable_disks
-from history.schema import FAULTS, TABLES
+from fencepost.checkers.anomaly import Found, anomalies_of
+from fencepost.checkers.facts import Facts
+from fencepost.checkers.grounds.node_logs import fatal_faults, sick_processes, unreadable_disks
+from fencepost.history.schema import FAULTS, TABLES
 
 FACTS = Facts(node_ids={"controller-1": 1001, "broker-1": 1, "broker-2": 2})
 

@@ -4,9 +4,9 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from checkers.grounds.object_evidence import tally_of
-from checkers.grounds.operations import FaultWindow
-from checkers.rows import OPEN_NS
+from fencepost.checkers.grounds.object_evidence import tally_of
+from fencepost.checkers.grounds.operations import FaultWindow
+from fencepost.checkers.rows import OPEN_NS
 
 SECOND = 1_000_000_000
 

@@ -10,14 +10,14 @@ import pyarrow.parquet as pq
 import pytest
 from manifests import MANIFEST as SMALL
 
-from checkers.case_counts import with_case_count
-from checkers.catalogue import asked
-from checkers.grounds.operation_kinds import operation_kinds, operation_kinds_in
-from checkers.grounds.topics_alive import topics_alive, topics_alive_in
-from checkers.verdict import CheckResult, Validity, Verdict
-from history.manifest import Manifest, Promises, read_manifest, write_manifest
-from history.run_directory import RunDirectory
-from history.schema import TABLES
+from fencepost.checkers.case_counts import with_case_count
+from fencepost.checkers.catalogue import asked
+from fencepost.checkers.grounds.operation_kinds import operation_kinds, operation_kinds_in
+from fencepost.checkers.grounds.topics_alive import topics_alive, topics_alive_in
+from fencepost.checkers.verdict import CheckResult, Validity, Verdict
+from fencepost.history.manifest import Manifest, Promises, read_manifest, write_manifest
+from fencepost.history.run_directory import RunDirectory
+from fencepost.history.schema import TABLES
 
 S = 1_000_000_000
 MANIFEST = replace(

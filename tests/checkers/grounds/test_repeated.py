@@ -6,10 +6,10 @@ import pyarrow as pa
 import pytest
 from histories import history
 
-from checkers.grounds.repeated import other_copy, repeated_by, repeated_of
-from checkers.sources import source_of
-from history.cluster_schema import METADATA_LOG
-from history.schema import RECORDS
+from fencepost.checkers.grounds.repeated import other_copy, repeated_by, repeated_of
+from fencepost.checkers.sources import source_of
+from fencepost.history.cluster_schema import METADATA_LOG
+from fencepost.history.schema import RECORDS
 
 PAST = """
     p1 send t-0 v1 -> ok @0

@@ -8,18 +8,18 @@ import pyarrow.parquet as pq
 import pytest
 from histories import history
 
-from checkers.grounds.file_survey import FileSurvey, survey_of
-from checkers.grounds.transactions_and_sends import (
+from fencepost.checkers.grounds.file_survey import FileSurvey, survey_of
+from fencepost.checkers.grounds.transactions_and_sends import (
     SENDS,
     self_contradiction,
     unlike_offsets,
     unlike_sends,
 )
-from checkers.runner.tables import SealedFile
-from history.operation import F
-from history.request_schema import GROUP_OFFSETS, TRANSACTIONS
-from history.run_directory import RunDirectory
-from history.writer import bucket_of, write_tables
+from fencepost.checkers.runner.tables import SealedFile
+from fencepost.history.operation import F
+from fencepost.history.request_schema import GROUP_OFFSETS, TRANSACTIONS
+from fencepost.history.run_directory import RunDirectory
+from fencepost.history.writer import bucket_of, write_tables
 
 Row = dict[str, Any]
 

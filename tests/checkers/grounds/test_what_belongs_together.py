@@ -11,17 +11,17 @@ from histories import history
 from judging import summary
 from manifests import MANIFEST as SMALL
 
-from checkers.grounds.file_survey import FileSurvey, survey_of
-from checkers.grounds.whole_run import whole_run, whole_run_of
-from checkers.runner.tables import SealedFile
-from checkers.runner.tasks import InProcessTasks
-from checkers.verdict import CheckResult, Validity
-from history.failure import HarnessError
-from history.manifest import Manifest, read_manifest, write_manifest
-from history.run_directory import RunDirectory
-from history.schema import RECORD_BUCKET_COUNT, TABLES
-from history.seal import note_digests
-from history.writer import write_tables
+from fencepost.checkers.grounds.file_survey import FileSurvey, survey_of
+from fencepost.checkers.grounds.whole_run import whole_run, whole_run_of
+from fencepost.checkers.runner.tables import SealedFile
+from fencepost.checkers.runner.tasks import InProcessTasks
+from fencepost.checkers.verdict import CheckResult, Validity
+from fencepost.history.failure import HarnessError
+from fencepost.history.manifest import Manifest, read_manifest, write_manifest
+from fencepost.history.run_directory import RunDirectory
+from fencepost.history.schema import RECORD_BUCKET_COUNT, TABLES
+from fencepost.history.seal import note_digests
+from fencepost.history.writer import write_tables
 
 PAST = """
     p1 send t-0 v1 -> ok @0

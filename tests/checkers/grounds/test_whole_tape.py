@@ -6,12 +6,12 @@ import pyarrow as pa
 import pytest
 from metadata_logs import ON_ZOOKEEPER, facts, metadata_log, wire
 
-from checkers.catalogue import CATALOGUE
-from checkers.check import _without_tape
-from checkers.facts import Facts
-from checkers.grounds.whole_tape import NAME, whole_tape
-from checkers.sources import source_of
-from checkers.verdict import CheckResult, Validity
+from fencepost.checkers.catalogue import CATALOGUE
+from fencepost.checkers.check import _without_tape
+from fencepost.checkers.facts import Facts
+from fencepost.checkers.grounds.whole_tape import NAME, whole_tape
+from fencepost.checkers.sources import source_of
+from fencepost.checkers.verdict import CheckResult, Validity
 
 MS = 1_000_000
 S = 1_000 * MS

@@ -8,17 +8,17 @@ import pytest
 from manifests import MANIFEST as SMALL
 from window_rows import NEVER_OPENED, UNUSED, windows_table
 
-from checkers.case_counts import with_case_count
-from checkers.catalogue import asked
-from checkers.grounds.windows import (
+from fencepost.checkers.case_counts import with_case_count
+from fencepost.checkers.catalogue import asked
+from fencepost.checkers.grounds.windows import (
     WindowKind,
     summed_kinds,
     window_kinds,
     window_kinds_in,
     window_strikes,
 )
-from checkers.verdict import CheckResult, Validity, Verdict, read_verdict, write_verdict
-from history.run_directory import RunDirectory
+from fencepost.checkers.verdict import CheckResult, Validity, Verdict, read_verdict, write_verdict
+from fencepost.history.run_directory import RunDirectory
 
 MANIFEST = replace(SMALL, recorded=("windows",))
 VOTE = {"kind": "Vote request"}

@@ -4,14 +4,14 @@ import pyarrow as pa
 from metadata_logs import ON_ZOOKEEPER, asked, metadata_log, told, wire
 from proving import assert_proof
 
-from checkers.life_cycle.controller_heartbeats import (
+from fencepost.checkers.life_cycle.controller_heartbeats import (
     accepted_heartbeats,
     refused_incarnations,
     timeouts_out_of_order,
     ungated_requests,
 )
-from checkers.proof import Proof
-from history.cluster_schema import NODE_SETTINGS
+from fencepost.checkers.proof import Proof
+from fencepost.history.cluster_schema import NODE_SETTINGS
 
 LOG = "3 register 2 unfenced at 1000\n9 register 2 unfenced at 5000"
 

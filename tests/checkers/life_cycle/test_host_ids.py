@@ -11,12 +11,12 @@ from metadata_logs import ON_ZOOKEEPER, asked, case_count, metadata_log, told
 from proving import assert_proof
 from replica_disks import faults as disk_faults
 
-from checkers.life_cycle.host_ids import host_garbage, wrong_ids, wrong_mappings
-from checkers.proof import Proof
-from checkers.table_check import TableKernel
-from history.clock import ClockSkew
-from history.cluster_schema import METADATA_LOG, NODE_SETTINGS
-from history.schema import FAULTS
+from fencepost.checkers.life_cycle.host_ids import host_garbage, wrong_ids, wrong_mappings
+from fencepost.checkers.proof import Proof
+from fencepost.checkers.table_check import TableKernel
+from fencepost.history.clock import ClockSkew
+from fencepost.history.cluster_schema import METADATA_LOG, NODE_SETTINGS
+from fencepost.history.schema import FAULTS
 
 MS = 1_000_000
 

@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 from metadata_logs import FACTS, asked, doubts, proofs, tables
 from proving import assert_proof, source_of
 
-from checkers.known_findings import KNOWN_FINDINGS
-from checkers.life_cycle.duplicate_id import duplicate_ids
-from checkers.life_cycle.incarnation_went_back import incarnations_that_went_back
-from checkers.life_cycle.refused_but_running import refused_but_running
-from checkers.proof import Proof
-from history.cluster_schema import NODE_SETTINGS
+from fencepost.checkers.known_findings import KNOWN_FINDINGS
+from fencepost.checkers.life_cycle.duplicate_id import duplicate_ids
+from fencepost.checkers.life_cycle.incarnation_went_back import incarnations_that_went_back
+from fencepost.checkers.life_cycle.refused_but_running import refused_but_running
+from fencepost.checkers.proof import Proof
+from fencepost.history.cluster_schema import NODE_SETTINGS
 
 REFUSED = "at 1000 broker-1 register incarnation a -> DUPLICATE_BROKER_REGISTRATION at 1005\n"
 BEAT = "at 2000 broker-1 heartbeat epoch -1 -> ok at 2001"

@@ -5,8 +5,8 @@ from metadata_logs import asked, facts, tables, told
 from proving import assert_proof
 from replica_disks import faults
 
-from checkers.life_cycle.never_unfenced import never_unfenced
-from checkers.proof import Proof
+from fencepost.checkers.life_cycle.never_unfenced import never_unfenced
+from fencepost.checkers.proof import Proof
 
 S = 1_000_000_000
 LOG = """

@@ -17,12 +17,12 @@ from metadata_logs import (
 )
 from proving import assert_proof, source_of
 
-from checkers.anomaly import anomalies_of
-from checkers.facts import Facts
-from checkers.life_cycle.served_while_fenced import served_while_fenced
-from checkers.proof import Proof
-from history.cluster_schema import NODE_SETTINGS, WIRE
-from history.request_schema import DESCRIBES
+from fencepost.checkers.anomaly import anomalies_of
+from fencepost.checkers.facts import Facts
+from fencepost.checkers.life_cycle.served_while_fenced import served_while_fenced
+from fencepost.checkers.proof import Proof
+from fencepost.history.cluster_schema import NODE_SETTINGS, WIRE
+from fencepost.history.request_schema import DESCRIBES
 
 LEASES = facts(leases=True)
 SETTINGS = pa.Table.from_pylist(

@@ -4,8 +4,8 @@ from ensemble_disks import Row, disks, logged
 from metadata_logs import ON_ZOOKEEPER, asked, case_count, metadata_log, told
 from proving import assert_proof
 
-from checkers.life_cycle.shared_registration import shared_registrations
-from checkers.proof import Proof
+from fencepost.checkers.life_cycle.shared_registration import shared_registrations
+from fencepost.checkers.proof import Proof
 
 LOG = "5 register 1 unfenced at 1000\n9 register 1 unfenced at 9000"
 FIRST = logged("zookeeper-1", 5, "create2", "/brokers/ids/1", session=7)

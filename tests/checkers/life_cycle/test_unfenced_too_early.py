@@ -13,8 +13,8 @@ from metadata_logs import (
 )
 from proving import assert_proof, only, source_of
 
-from checkers.facts import Judged
-from checkers.life_cycle.unfenced_too_early import unfenced_too_early
+from fencepost.checkers.facts import Judged
+from fencepost.checkers.life_cycle.unfenced_too_early import unfenced_too_early
 
 LOG = """
     0 leader 1000

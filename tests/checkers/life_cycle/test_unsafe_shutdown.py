@@ -3,8 +3,8 @@
 from metadata_logs import FACTS, asked, doubts, proofs, tables
 from proving import assert_proof
 
-from checkers.life_cycle.unsafe_shutdown import unsafe_shutdowns
-from checkers.proof import Proof
+from fencepost.checkers.life_cycle.unsafe_shutdown import unsafe_shutdowns
+from fencepost.checkers.proof import Proof
 
 LOG = """
     0 leader 1000 at 0

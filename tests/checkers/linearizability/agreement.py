@@ -16,12 +16,12 @@ import pyarrow as pa
 from brute_force import is_linearizable
 from object_histories import Flavour, random_rows, table
 
-from checkers.anomaly import Found, anomalies_of
-from checkers.linearizability.budget import Budget
-from checkers.linearizability.kernels import KERNELS, KeyKernel
-from checkers.linearizability.operations import columns_of
-from checkers.linearizability.searched import searched
-from history.models import Model
+from fencepost.checkers.anomaly import Found, anomalies_of
+from fencepost.checkers.linearizability.budget import Budget
+from fencepost.checkers.linearizability.kernels import KERNELS, KeyKernel
+from fencepost.checkers.linearizability.operations import columns_of
+from fencepost.checkers.linearizability.searched import searched
+from fencepost.history.models import Model
 
 BUDGET = Budget(seconds=60.0, bytes=1 << 30)
 _AT_ONCE = 500

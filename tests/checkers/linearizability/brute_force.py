@@ -8,7 +8,7 @@ that does one thing after the other would have given.
 from collections.abc import Callable
 from typing import Any
 
-from history.models import Model
+from fencepost.history.models import Model
 
 Row = dict[str, Any]
 Answers = Callable[[Any, Row], tuple[bool, Any]]

@@ -12,8 +12,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from history.models import Model
-from history.schema import MODEL_OPERATIONS
+from fencepost.history.models import Model
+from fencepost.history.schema import MODEL_OPERATIONS
 
 Row = dict[str, Any]
 _EMPTY: Row = dict.fromkeys(MODEL_OPERATIONS.names)

@@ -15,13 +15,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from checkers.linearizability.claims import ALWAYS, ENDLESS, NOTHING, ModelRows, claims_of
-from checkers.linearizability.conclusion import Conclusion, SlabRun, concluded, entries
-from checkers.linearizability.operations import FS
-from checkers.linearizability.slab import Slab, Summary
-from checkers.linearizability.versioned import conclusion_of, extent
-from history.models import Model
-from history.schema import MODEL_OPERATIONS
+from fencepost.checkers.linearizability.claims import ALWAYS, ENDLESS, NOTHING, ModelRows, claims_of
+from fencepost.checkers.linearizability.conclusion import Conclusion, SlabRun, concluded, entries
+from fencepost.checkers.linearizability.operations import FS
+from fencepost.checkers.linearizability.slab import Slab, Summary
+from fencepost.checkers.linearizability.versioned import conclusion_of, extent
+from fencepost.history.models import Model
+from fencepost.history.schema import MODEL_OPERATIONS
 
 NEVER = 1 << 40
 LAST = 9

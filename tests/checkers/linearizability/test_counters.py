@@ -7,9 +7,9 @@ import pytest
 from object_histories import info, ok, rows, table
 from proving import assert_proof
 
-from checkers.anomaly import Anomaly, Found, anomalies_of
-from checkers.linearizability.budget import Budget
-from checkers.linearizability.counters import counter
+from fencepost.checkers.anomaly import Anomaly, Found, anomalies_of
+from fencepost.checkers.linearizability.budget import Budget
+from fencepost.checkers.linearizability.counters import counter
 
 BUDGET = Budget(seconds=60.0, bytes=1 << 30)
 

@@ -6,8 +6,8 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from checkers.linearizability.budget import Budget, OverBudgetError
-from checkers.linearizability.searched import minimal
+from fencepost.checkers.linearizability.budget import Budget, OverBudgetError
+from fencepost.checkers.linearizability.searched import minimal
 
 AMPLE = Budget(seconds=60.0, bytes=1 << 30)
 NO_TIME = Budget(seconds=-1.0, bytes=1 << 30)

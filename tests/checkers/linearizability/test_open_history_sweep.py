@@ -15,18 +15,18 @@ from hypothesis import strategies as st
 from proving import assert_proof
 from small_versions import Op, drawn, table
 
-from checkers.anomaly import Found, none
-from checkers.linearizability.budget import Budget
-from checkers.linearizability.group import Sweep
-from checkers.linearizability.model_files import outline
-from checkers.linearizability.slabs import KeyRowGroup, cuts
-from checkers.linearizability.tasks import Keys, Search, Sum, Verify
-from checkers.linearizability.versioned import NAME, VERSIONED, nonlinearizable
-from checkers.proof import Proof
-from checkers.runner.tables import SealedFile
-from checkers.runner.tasks import InProcessTasks, JobError, Parcel, TaskSession
-from history.models import Model
-from history.schema import MODEL_OPERATIONS
+from fencepost.checkers.anomaly import Found, none
+from fencepost.checkers.linearizability.budget import Budget
+from fencepost.checkers.linearizability.group import Sweep
+from fencepost.checkers.linearizability.model_files import outline
+from fencepost.checkers.linearizability.slabs import KeyRowGroup, cuts
+from fencepost.checkers.linearizability.tasks import Keys, Search, Sum, Verify
+from fencepost.checkers.linearizability.versioned import NAME, VERSIONED, nonlinearizable
+from fencepost.checkers.proof import Proof
+from fencepost.checkers.runner.tables import SealedFile
+from fencepost.checkers.runner.tasks import InProcessTasks, JobError, Parcel, TaskSession
+from fencepost.history.models import Model
+from fencepost.history.schema import MODEL_OPERATIONS
 
 pytestmark = pytest.mark.slow
 

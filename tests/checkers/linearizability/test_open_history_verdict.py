@@ -9,14 +9,14 @@ import pytest
 from manifests import MANIFEST
 from small_versions import Op, table
 
-from checkers.check import check_run
-from checkers.runner.tasks import TaskSession
-from checkers.verdict import CheckResult, Validity
-from history.manifest import Promises
-from history.model_writer import write_model_history
-from history.models import Model
-from history.run_directory import RunDirectory
-from history.schema import MODEL_OPERATIONS
+from fencepost.checkers.check import check_run
+from fencepost.checkers.runner.tasks import TaskSession
+from fencepost.checkers.verdict import CheckResult, Validity
+from fencepost.history.manifest import Promises
+from fencepost.history.model_writer import write_model_history
+from fencepost.history.models import Model
+from fencepost.history.run_directory import RunDirectory
+from fencepost.history.schema import MODEL_OPERATIONS
 
 GOOD = [
     Op(f="write", call=version, end=version, version=version, value=1) for version in range(1, 6)

@@ -6,9 +6,9 @@ import pytest
 from object_histories import fail, info, ok, refused, rows, table
 from proving import assert_proof, source_of
 
-from checkers.anomaly import Anomaly, Found, anomalies_of
-from checkers.linearizability.budget import Budget
-from checkers.linearizability.register import register
+from fencepost.checkers.anomaly import Anomaly, Found, anomalies_of
+from fencepost.checkers.linearizability.budget import Budget
+from fencepost.checkers.linearizability.register import register
 
 BUDGET = Budget(seconds=60.0, bytes=1 << 30)
 

@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 from object_histories import info, ok, refused, rows, table
 
-from checkers.linearizability.budget import Budget, Meter, OverBudgetError
-from checkers.linearizability.kernels import KERNELS
-from checkers.linearizability.operations import columns_of, operations_of
-from checkers.linearizability.search import stuck
-from checkers.linearizability.sequential import SEQUENTIAL
-from history.models import Model
+from fencepost.checkers.linearizability.budget import Budget, Meter, OverBudgetError
+from fencepost.checkers.linearizability.kernels import KERNELS
+from fencepost.checkers.linearizability.operations import columns_of, operations_of
+from fencepost.checkers.linearizability.search import stuck
+from fencepost.checkers.linearizability.sequential import SEQUENTIAL
+from fencepost.history.models import Model
 
 pytestmark = pytest.mark.slow
 

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from object_histories import Flavour, fail, info, ok, random_rows, refused, rows, table
 
-from checkers.linearizability.operations import columns_of, operations_of
-from checkers.linearizability.sequential import SEQUENTIAL, UNKNOWN
-from checkers.linearizability.words import in_words
-from history.models import Model
+from fencepost.checkers.linearizability.operations import columns_of, operations_of
+from fencepost.checkers.linearizability.sequential import SEQUENTIAL, UNKNOWN
+from fencepost.checkers.linearizability.words import in_words
+from fencepost.history.models import Model
 
 
 def states(model: Model, *operations: dict[str, Any]) -> list[Any]:

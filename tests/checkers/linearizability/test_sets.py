@@ -5,9 +5,9 @@ from typing import Any
 from object_histories import fail, info, ok, rows, table
 from proving import assert_proof
 
-from checkers.anomaly import Anomaly, Found, anomalies_of
-from checkers.linearizability.budget import Budget
-from checkers.linearizability.sets import grow_only_set
+from fencepost.checkers.anomaly import Anomaly, Found, anomalies_of
+from fencepost.checkers.linearizability.budget import Budget
+from fencepost.checkers.linearizability.sets import grow_only_set
 
 BUDGET = Budget(seconds=60.0, bytes=1 << 30)
 

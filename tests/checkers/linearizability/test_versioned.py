@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from proving import assert_proof, proofs_in, source_of
 from small_versions import Op, drawn, in_slabs, linearizable, rows_of, table, whole
 
-from checkers.linearizability.claims import model_rows
-from checkers.linearizability.versioned import VERSIONED, nonlinearizable
-from checkers.proof import Proof
-from history.models import Model
+from fencepost.checkers.linearizability.claims import model_rows
+from fencepost.checkers.linearizability.versioned import VERSIONED, nonlinearizable
+from fencepost.checkers.proof import Proof
+from fencepost.history.models import Model
 
 pytestmark = pytest.mark.slow
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from metadata_logs import sentence
 
-from checkers.losses.forensics import (
+from fencepost.checkers.losses.forensics import (
     Acknowledgement,
     EarlyRead,
     FinalReplica,

@@ -9,11 +9,17 @@ from histories import history
 from metadata_logs import FACTS, tables
 from replica_disks import disks, faults, sends
 
-from checkers.losses.forensics import Forensics, Loss, ValueFate, read_forensics, write_forensics
-from checkers.losses.rows import LostValues
-from checkers.losses.stories import losses
-from history.cluster_schema import NODE_SETTINGS
-from history.failure import HarnessError
+from fencepost.checkers.losses.forensics import (
+    Forensics,
+    Loss,
+    ValueFate,
+    read_forensics,
+    write_forensics,
+)
+from fencepost.checkers.losses.rows import LostValues
+from fencepost.checkers.losses.stories import losses
+from fencepost.history.cluster_schema import NODE_SETTINGS
+from fencepost.history.failure import HarnessError
 
 LOG = """
     1 register 1

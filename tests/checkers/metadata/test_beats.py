@@ -6,12 +6,16 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from checkers.metadata.beats import ABSENT, TapedHeartbeats, beats_of, in_turn
-from checkers.metadata.metadata_heartbeats import METADATA_HEARTBEAT, heard_first, heartbeats_of
-from checkers.metadata.rpcs import Rpc, rpcs, taken
-from checkers.metadata.rpcs import in_turn as rpcs_in_turn
-from checkers.sources import source_of
-from history.cluster_schema import WIRE
+from fencepost.checkers.metadata.beats import ABSENT, TapedHeartbeats, beats_of, in_turn
+from fencepost.checkers.metadata.metadata_heartbeats import (
+    METADATA_HEARTBEAT,
+    heard_first,
+    heartbeats_of,
+)
+from fencepost.checkers.metadata.rpcs import Rpc, rpcs, taken
+from fencepost.checkers.metadata.rpcs import in_turn as rpcs_in_turn
+from fencepost.checkers.sources import source_of
+from fencepost.history.cluster_schema import WIRE
 
 NODES = ("broker-1", "broker-2", "controller-1")
 FRAMES = st.lists(

@@ -2,10 +2,10 @@
 
 from metadata_logs import wire
 
-from checkers.metadata.client_answers import answered_data
-from checkers.metadata.sliced import COLUMNS, keep_of
-from checkers.slices import Slice, Split
-from checkers.sources import source_of
+from fencepost.checkers.metadata.client_answers import answered_data
+from fencepost.checkers.metadata.sliced import COLUMNS, keep_of
+from fencepost.checkers.slices import Slice, Split
+from fencepost.checkers.sources import source_of
 
 MS = 1_000_000
 TAPE = wire(

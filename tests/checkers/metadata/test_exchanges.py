@@ -8,9 +8,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from checkers.metadata import rpcs as taped
-from checkers.metadata.rpcs import Rpc, Rpcs, in_turn, rpcs, taken
-from history.cluster_schema import WIRE
+from fencepost.checkers.metadata import rpcs as taped
+from fencepost.checkers.metadata.rpcs import Rpc, Rpcs, in_turn, rpcs, taken
+from fencepost.history.cluster_schema import WIRE
 
 APIS = ("AlterPartition", "IsrChange")
 ITEMS = st.lists(

@@ -9,9 +9,9 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from checkers.metadata.follower_fetches import begun_first, follower_fetches
-from history.cluster_schema import WIRE
-from nemesis.wire.fetches import Fetches
+from fencepost.checkers.metadata.follower_fetches import begun_first, follower_fetches
+from fencepost.history.cluster_schema import WIRE
+from fencepost.nemesis.wire.fetches import Fetches
 
 LINK = ("broker-2", "broker-1")
 

@@ -6,10 +6,10 @@ from typing import Any, cast
 from hypothesis import given
 from hypothesis import strategies as st
 
-from checkers.facts import Facts
-from checkers.metadata.isr_changes import IsrDecisions, IsrRequests
-from checkers.metadata.partition_states import Cause, PartitionHistory, PartitionVersion
-from checkers.metadata.rpcs import Rpc
+from fencepost.checkers.facts import Facts
+from fencepost.checkers.metadata.isr_changes import IsrDecisions, IsrRequests
+from fencepost.checkers.metadata.partition_states import Cause, PartitionHistory, PartitionVersion
+from fencepost.checkers.metadata.rpcs import Rpc
 
 VERSION = PartitionVersion(
     metadata_offset=0,

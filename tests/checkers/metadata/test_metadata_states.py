@@ -2,10 +2,14 @@
 
 from metadata_logs import FACTS, facts, metadata_log
 
-from checkers.facts import Facts
-from checkers.metadata.broker_states import broker_histories
-from checkers.metadata.log_of_record import LogOfRecord, log_of_record
-from checkers.metadata.partition_states import Cause, PartitionVersion, partition_histories
+from fencepost.checkers.facts import Facts
+from fencepost.checkers.metadata.broker_states import broker_histories
+from fencepost.checkers.metadata.log_of_record import LogOfRecord, log_of_record
+from fencepost.checkers.metadata.partition_states import (
+    Cause,
+    PartitionVersion,
+    partition_histories,
+)
 
 THREE = facts(controllers=3)
 FIVE = "0 leader 1000\n1 topic t\n2 topic u\n3 noop\n4 noop"

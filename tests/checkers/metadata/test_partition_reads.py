@@ -6,8 +6,8 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from checkers.metadata.partition_reads import UNTOLD, PartitionReads, partition_reads
-from history.request_schema import DESCRIBES
+from fencepost.checkers.metadata.partition_reads import UNTOLD, PartitionReads, partition_reads
+from fencepost.history.request_schema import DESCRIBES
 
 IDS = st.lists(st.integers(1, 3), max_size=3)
 ROWS = st.lists(

@@ -5,7 +5,7 @@ import weakref
 
 import pyarrow as pa
 
-from checkers.metadata.remembered import remembered
+from fencepost.checkers.metadata.remembered import remembered
 
 Reads = list[tuple[int, tuple[object, ...]]]
 

@@ -3,7 +3,7 @@
 import pyarrow as pa
 from metadata_logs import wire
 
-from checkers.metadata.rpcs import in_turn, rpcs
+from fencepost.checkers.metadata.rpcs import in_turn, rpcs
 
 BEATS = """
     at 1000 broker-1 heartbeat epoch 1 offset 4 -> ok at 1010

@@ -13,14 +13,14 @@ from proving import assert_proof, facts_of_proof
 from proving import source_of as told_by
 from replica_disks import disks, faults, sends
 
-from checkers.facts import Facts
-from checkers.metadata.view import MetadataView
-from checkers.proof import Proof
-from checkers.replicas.log_ends import HighestAcknowledged, fetched_ends
-from checkers.replicas.sends import AcknowledgedSends
-from checkers.replicas.truncated import truncated_replicas
-from checkers.replicas.unsafe_candidate import unsafe_candidates
-from checkers.sources import source_of
+from fencepost.checkers.facts import Facts
+from fencepost.checkers.metadata.view import MetadataView
+from fencepost.checkers.proof import Proof
+from fencepost.checkers.replicas.log_ends import HighestAcknowledged, fetched_ends
+from fencepost.checkers.replicas.sends import AcknowledgedSends
+from fencepost.checkers.replicas.truncated import truncated_replicas
+from fencepost.checkers.replicas.unsafe_candidate import unsafe_candidates
+from fencepost.checkers.sources import source_of
 
 LOG = """
     3 register 1 unfenced
@@ -289,7 +289,7 @@ def test_sends_in_stretches_are_judged_as_all_of_them_at_once(
 
     at_once = judged()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("checkers.replicas.sends.SENDS_AT_ONCE", 2)
+        patch.setattr("fencepost.checkers.replicas.sends.SENDS_AT_ONCE", 2)
         assert judged() == at_once
 
 

@@ -6,9 +6,9 @@ from histories import history
 from metadata_logs import asked, doubts, facts, proofs, tables
 from proving import assert_proof, only
 
-from checkers.proof import Proof
-from checkers.replicas.below_min_isr import acknowledged_below_min_isr
-from history.cluster_schema import METADATA_OFFSETS, NODE_SETTINGS
+from fencepost.checkers.proof import Proof
+from fencepost.checkers.replicas.below_min_isr import acknowledged_below_min_isr
+from fencepost.history.cluster_schema import METADATA_OFFSETS, NODE_SETTINGS
 
 LOG = """
     1 register 1 at -9000

@@ -6,10 +6,10 @@ from metadata_logs import asked, case_count, facts, proofs, tables
 from proving import assert_proof, only
 from replica_disks import disks, sends
 
-from checkers.proof import Proof
-from checkers.replicas.deposed_leader_write import deposed_leader_writes
-from history.cluster_schema import METADATA_OFFSETS, REPLICA_RECORDS
-from history.schema import FAULTS, RECORDS
+from fencepost.checkers.proof import Proof
+from fencepost.checkers.replicas.deposed_leader_write import deposed_leader_writes
+from fencepost.history.cluster_schema import METADATA_OFFSETS, REPLICA_RECORDS
+from fencepost.history.schema import FAULTS, RECORDS
 
 LOG = """
     5 topic t at -8000

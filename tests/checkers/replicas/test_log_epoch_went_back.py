@@ -6,8 +6,8 @@ from metadata_logs import FACTS, asked, case_count, proofs
 from proving import assert_proof, only
 from replica_disks import disks
 
-from checkers.proof import Proof
-from checkers.replicas.log_epoch_went_back import log_epochs_that_went_back
+from fencepost.checkers.proof import Proof
+from fencepost.checkers.replicas.log_epoch_went_back import log_epochs_that_went_back
 
 
 def found(text: str) -> dict[str, list[Proof]]:

@@ -6,10 +6,10 @@ from metadata_logs import FACTS, asked, case_count, proofs
 from proving import assert_proof, only
 from replica_disks import disks
 
-from checkers.proof import Proof
-from checkers.replicas.out_of_sequence import out_of_sequence
-from checkers.sources import source_of
-from history.segment_format import PROCESS_SHIFT
+from fencepost.checkers.proof import Proof
+from fencepost.checkers.replicas.out_of_sequence import out_of_sequence
+from fencepost.checkers.sources import source_of
+from fencepost.history.segment_format import PROCESS_SHIFT
 
 ONE, TWO = (process << PROCESS_SHIFT for process in (1, 2))
 

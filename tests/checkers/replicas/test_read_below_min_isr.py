@@ -9,10 +9,13 @@ from histories import history
 from metadata_logs import asked, doubts, facts, metadata_log, proofs, tables
 from proving import assert_proof, only
 
-from checkers.anomaly import Found, anomalies_of
-from checkers.facts import Facts
-from checkers.replicas.read_below_min_isr import commits_below_min_isr, reads_below_min_isr
-from history.cluster_schema import METADATA_OFFSETS, NODE_SETTINGS
+from fencepost.checkers.anomaly import Found, anomalies_of
+from fencepost.checkers.facts import Facts
+from fencepost.checkers.replicas.read_below_min_isr import (
+    commits_below_min_isr,
+    reads_below_min_isr,
+)
+from fencepost.history.cluster_schema import METADATA_OFFSETS, NODE_SETTINGS
 
 LOG = """
     1 register 1 at -9000

@@ -8,13 +8,13 @@ from metadata_logs import FACTS, asked, case_count, doubts, proofs, tables
 from proving import assert_proof
 from replica_disks import disks, faults, sends
 
-from checkers.disk_faults import DISK_FAULTS, DISK_REFUSALS
-from checkers.proof import Proof
-from checkers.replicas.divergent import divergent_replicas
-from checkers.replicas.truncated import truncated_replicas
-from checkers.replicas.unsafe_candidate import unsafe_candidates
-from history.cluster_schema import REPLICA_RECORDS
-from nemesis.verbs.registry import FAULTS
+from fencepost.checkers.disk_faults import DISK_FAULTS, DISK_REFUSALS
+from fencepost.checkers.proof import Proof
+from fencepost.checkers.replicas.divergent import divergent_replicas
+from fencepost.checkers.replicas.truncated import truncated_replicas
+from fencepost.checkers.replicas.unsafe_candidate import unsafe_candidates
+from fencepost.history.cluster_schema import REPLICA_RECORDS
+from fencepost.nemesis.verbs.registry import FAULTS
 
 LOG = """
     5 topic t

@@ -5,10 +5,10 @@ import pytest
 from metadata_logs import FACTS, asked, case_count, doubts, metadata_log, proofs, tables
 from proving import assert_proof
 
-from checkers.proof import Proof
-from checkers.replicas.stray_replica import stray_replicas
-from history.cluster_schema import METADATA_OFFSETS, REPLICAS
-from history.schema import FAULTS
+from fencepost.checkers.proof import Proof
+from fencepost.checkers.replicas.stray_replica import stray_replicas
+from fencepost.history.cluster_schema import METADATA_OFFSETS, REPLICAS
+from fencepost.history.schema import FAULTS
 
 LOG = """
     0 register 3{fenced} at 50

@@ -6,9 +6,9 @@ from metadata_logs import asked, case_count, facts, proofs, tables
 from proving import assert_proof, only
 from replica_disks import disks, faults, sends
 
-from checkers.facts import Facts
-from checkers.proof import Proof
-from checkers.replicas.watermark_ahead import watermarks_ahead
+from fencepost.checkers.facts import Facts
+from fencepost.checkers.proof import Proof
+from fencepost.checkers.replicas.watermark_ahead import watermarks_ahead
 
 LOG = """
     5 topic t at -8000

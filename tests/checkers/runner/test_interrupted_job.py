@@ -7,8 +7,8 @@ from typing import Any, NoReturn
 import pytest
 from py4j.protocol import Py4JError
 
-from checkers.runner.spark_tasks import SparkTasks
-from checkers.runner.tasks import JobError, run_tasks
+from fencepost.checkers.runner.spark_tasks import SparkTasks
+from fencepost.checkers.runner.tasks import JobError, run_tasks
 
 
 class Session:

@@ -7,7 +7,7 @@ import sys
 import pyarrow as pa
 import pytest
 
-from checkers.runner.memory import (
+from fencepost.checkers.runner.memory import (
     MAPPED_BYTES,
     machine_memory_bytes,
     share_bytes,

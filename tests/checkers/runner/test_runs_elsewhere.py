@@ -5,15 +5,15 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from checkers.runner.mirror import mirrored
-from checkers.runner.storage import file_size, is_uri, local_path, sha256
-from checkers.runner.tables import byte_count, record_files, row_count, rows_in
-from generators.draft import HistoryRecipe
-from generators.kafka import write_synthetic_run
-from history.failure import HarnessError
-from history.manifest import read_manifest
-from history.reader import load_table
-from history.run_directory import RunDirectory
+from fencepost.checkers.runner.mirror import mirrored
+from fencepost.checkers.runner.storage import file_size, is_uri, local_path, sha256
+from fencepost.checkers.runner.tables import byte_count, record_files, row_count, rows_in
+from fencepost.generators.draft import HistoryRecipe
+from fencepost.generators.kafka import write_synthetic_run
+from fencepost.history.failure import HarnessError
+from fencepost.history.manifest import read_manifest
+from fencepost.history.reader import load_table
+from fencepost.history.run_directory import RunDirectory
 
 _RECIPE = HistoryRecipe(sends=200, keys=3)
 

@@ -7,16 +7,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from checkers.catalogue import KEY_CHECKS
-from checkers.data_plane.findings import findings_in
-from checkers.data_plane.key_log import key_log
-from checkers.rows import COLUMNS
-from checkers.runner.tables import SealedFile, keys_in, operations_in, rows_in
-from checkers.setting import Setting
-from generators.draft import HistoryRecipe
-from generators.kafka import synthetic_history
-from history.failure import HarnessError
-from history.schema import LATER_COLUMNS, TABLES
+from fencepost.checkers.catalogue import KEY_CHECKS
+from fencepost.checkers.data_plane.findings import findings_in
+from fencepost.checkers.data_plane.key_log import key_log
+from fencepost.checkers.rows import COLUMNS
+from fencepost.checkers.runner.tables import SealedFile, keys_in, operations_in, rows_in
+from fencepost.checkers.setting import Setting
+from fencepost.generators.draft import HistoryRecipe
+from fencepost.generators.kafka import synthetic_history
+from fencepost.history.failure import HarnessError
+from fencepost.history.schema import LATER_COLUMNS, TABLES
 
 MADE = synthetic_history(HistoryRecipe(sends=400, keys=3))
 

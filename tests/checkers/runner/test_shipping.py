@@ -6,8 +6,8 @@ from zipfile import ZipFile
 
 import pytest
 
-import checkers.runner.session
-from checkers.runner.session import PACKAGES, code_archive
+import fencepost.checkers.runner.session
+from fencepost.checkers.runner.session import PACKAGES, code_archive
 
 pytestmark = pytest.mark.slow
 
@@ -33,14 +33,14 @@ def test_other_code_has_another_name(tmp_path: Path, monkeypatch: pytest.MonkeyP
     source = tmp_path / "source"
     source.mkdir()
     (source / "kernel.py").write_text("LIMIT = 1\n")
-    monkeypatch.setattr(checkers.runner.session, "files", lambda _: source)
+    monkeypatch.setattr(fencepost.checkers.runner.session, "files", lambda _: source)
     before = code_archive(tmp_path)
     (source / "kernel.py").write_text("LIMIT = 2\n")
     assert code_archive(tmp_path).name != before.name
 
 
 def test_every_module_and_data_file_is_in_the_archive_and_no_cache_is(tmp_path: Path) -> None:
-    root = Path(checkers.runner.session.__file__).parents[2]
+    root = Path(fencepost.checkers.runner.session.__file__).parents[2]
     stored = set(ZipFile(code_archive(tmp_path)).namelist())
     for package in PACKAGES:
         for path in (root / package).rglob("*"):

@@ -14,11 +14,11 @@ import pyarrow.compute as pc
 import pytest
 from manifests import MANIFEST
 
-from generators.models import ModelRecipe, model_table
-from history.model_writer import write_model_history
-from history.models import Model
-from history.run_directory import RunDirectory
-from history.schema import MODEL_OPERATIONS
+from fencepost.generators.models import ModelRecipe, model_table
+from fencepost.history.model_writer import write_model_history
+from fencepost.history.models import Model
+from fencepost.history.run_directory import RunDirectory
+from fencepost.history.schema import MODEL_OPERATIONS
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -67,7 +67,7 @@ def _write(run: RunDirectory) -> None:
 
 def _checked(run: RunDirectory, *limits: str) -> dict[str, Any]:
     ended = subprocess.run(
-        [sys.executable, "-m", "harness.cli", "check", str(run.root), "--json", *limits],
+        [sys.executable, "-m", "fencepost", "check", str(run.root), "--json", *limits],
         capture_output=True,
         text=True,
         timeout=600,

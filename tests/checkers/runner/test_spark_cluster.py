@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from standalone_cluster import WORKERS, StandaloneCluster, standalone_cluster
 
-from generators.draft import HistoryRecipe
-from generators.kafka import write_synthetic_run
-from history.run_directory import RunDirectory
+from fencepost.generators.draft import HistoryRecipe
+from fencepost.generators.kafka import write_synthetic_run
+from fencepost.history.run_directory import RunDirectory
 
 pytestmark = [pytest.mark.spark, pytest.mark.alone]
 
@@ -31,7 +31,7 @@ def _checked(
 ) -> dict[str, Any]:
     ended = subprocess.run(
         [
-            *(sys.executable, "-m", "harness.cli", "check", run, "--json"),
+            *(sys.executable, "-m", "fencepost", "check", run, "--json"),
             *("--spark-master", master, "--results", str(results)),
         ],
         env={**os.environ, **environment},

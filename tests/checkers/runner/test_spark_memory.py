@@ -6,16 +6,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from checkers.anomaly import Found, none
-from checkers.catalogue import KEY_CHECKS
-from checkers.check import check_run
-from checkers.data_plane.key_log import KeyLog
-from checkers.runner.memory import MAPPED_BYTES, machine_memory_bytes
-from checkers.runner.tasks import TaskSession
-from checkers.verdict import Validity
-from generators.draft import HistoryRecipe
-from generators.kafka import write_synthetic_run
-from history.run_directory import RunDirectory
+from fencepost.checkers.anomaly import Found, none
+from fencepost.checkers.catalogue import KEY_CHECKS
+from fencepost.checkers.check import check_run
+from fencepost.checkers.data_plane.key_log import KeyLog
+from fencepost.checkers.runner.memory import MAPPED_BYTES, machine_memory_bytes
+from fencepost.checkers.runner.tasks import TaskSession
+from fencepost.checkers.verdict import Validity
+from fencepost.generators.draft import HistoryRecipe
+from fencepost.generators.kafka import write_synthetic_run
+from fencepost.history.run_directory import RunDirectory
 
 pytestmark = pytest.mark.spark
 

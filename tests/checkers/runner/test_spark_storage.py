@@ -4,14 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from checkers.check import check_run
-from checkers.runner.mirror import mirrored
-from checkers.runner.spark_tasks import SparkTasks
-from checkers.verdict import Validity
-from generators.draft import HistoryRecipe
-from generators.kafka import write_synthetic_run
-from history.failure import HarnessError
-from history.run_directory import RunDirectory
+from fencepost.checkers.check import check_run
+from fencepost.checkers.runner.mirror import mirrored
+from fencepost.checkers.runner.spark_tasks import SparkTasks
+from fencepost.checkers.verdict import Validity
+from fencepost.generators.draft import HistoryRecipe
+from fencepost.generators.kafka import write_synthetic_run
+from fencepost.history.failure import HarnessError
+from fencepost.history.run_directory import RunDirectory
 
 pytestmark = pytest.mark.spark
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from metadata_logs import FACTS, metadata_log
 
-from checkers.metadata.view import MetadataView
-from checkers.runner.tables import SealedFile, byte_count
-from checkers.runner.tasks import InProcessTasks, JobError, Parcel, exchanged, run_tasks
+from fencepost.checkers.metadata.view import MetadataView
+from fencepost.checkers.runner.tables import SealedFile, byte_count
+from fencepost.checkers.runner.tasks import InProcessTasks, JobError, Parcel, exchanged, run_tasks
 
 MB = 1 << 20
 

@@ -11,18 +11,25 @@ from histories import history
 from manifests import MANIFEST
 from proving import facts_of_proof
 
-from checkers.anomaly import Anomaly, anomalies_of
-from checkers.grounds.grounds import fault_windows
-from checkers.runner.tables import SealedFile
-from checkers.runner.tasks import InProcessTasks
-from checkers.service.bounds import CHECKS, bounds_kept, unproven
-from checkers.service.level import ServicePass, service_level, service_pass
-from checkers.service.uses import USES, sums_of_files
-from checkers.verdict import CheckResult, Validity
-from history.beat import STALL
-from history.manifest import Manifest
-from history.run_directory import RunDirectory
-from history.schema import CUT_SEGMENTS, FAULTS, MODEL_OPERATIONS, OPERATIONS, SAMPLES, TABLES
+from fencepost.checkers.anomaly import Anomaly, anomalies_of
+from fencepost.checkers.grounds.grounds import fault_windows
+from fencepost.checkers.runner.tables import SealedFile
+from fencepost.checkers.runner.tasks import InProcessTasks
+from fencepost.checkers.service.bounds import CHECKS, bounds_kept, unproven
+from fencepost.checkers.service.level import ServicePass, service_level, service_pass
+from fencepost.checkers.service.uses import USES, sums_of_files
+from fencepost.checkers.verdict import CheckResult, Validity
+from fencepost.history.beat import STALL
+from fencepost.history.manifest import Manifest
+from fencepost.history.run_directory import RunDirectory
+from fencepost.history.schema import (
+    CUT_SEGMENTS,
+    FAULTS,
+    MODEL_OPERATIONS,
+    OPERATIONS,
+    SAMPLES,
+    TABLES,
+)
 
 _S = 1_000_000_000
 _NAMES = tuple(entry.name for entry in CHECKS)

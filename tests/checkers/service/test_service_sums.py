@@ -8,12 +8,12 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from checkers.grounds.operations import FaultWindow
-from checkers.rows import OPEN_NS
-from checkers.service.latencies import LatencySums
-from checkers.service.level import _covered_ns
-from checkers.service.silences import Asks, KeySilence
-from checkers.service.uses import Fold, UseSums
+from fencepost.checkers.grounds.operations import FaultWindow
+from fencepost.checkers.rows import OPEN_NS
+from fencepost.checkers.service.latencies import LatencySums
+from fencepost.checkers.service.level import _covered_ns
+from fencepost.checkers.service.silences import Asks, KeySilence
+from fencepost.checkers.service.uses import Fold, UseSums
 
 _TIMES = st.integers(0, 30)
 _EXACT = 0.012

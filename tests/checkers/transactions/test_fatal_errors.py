@@ -7,10 +7,10 @@ import pytest
 from metadata_logs import asked
 from proving import assert_proof
 
-from checkers.anomaly import Found, anomalies_of
-from checkers.facts import Facts
-from checkers.transactions.fatal_errors import fatal_errors
-from history.request_schema import TRANSACTIONS
+from fencepost.checkers.anomaly import Found, anomalies_of
+from fencepost.checkers.facts import Facts
+from fencepost.checkers.transactions.fatal_errors import fatal_errors
+from fencepost.history.request_schema import TRANSACTIONS
 
 Row = dict[str, Any]
 COMMITTED: Row = {"intent": "commit", "outcome": "ok"}

@@ -13,18 +13,18 @@ from manifests import MANIFEST
 from metadata_logs import asked
 from proving import assert_proof
 
-from checkers.anomaly import anomalies_of
-from checkers.check import check_run
-from checkers.facts import Facts
-from checkers.proof import Proof
-from checkers.runner.tasks import TaskSession
-from checkers.transactions.group_offsets import NAME, wrong_group_offsets
-from checkers.verdict import Validity
-from history.manifest import write_manifest
-from history.request_schema import GROUP_OFFSETS
-from history.run_directory import RunDirectory
-from history.seal import note_digests
-from history.writer import write_tables
+from fencepost.checkers.anomaly import anomalies_of
+from fencepost.checkers.check import check_run
+from fencepost.checkers.facts import Facts
+from fencepost.checkers.proof import Proof
+from fencepost.checkers.runner.tasks import TaskSession
+from fencepost.checkers.transactions.group_offsets import NAME, wrong_group_offsets
+from fencepost.checkers.verdict import Validity
+from fencepost.history.manifest import write_manifest
+from fencepost.history.request_schema import GROUP_OFFSETS
+from fencepost.history.run_directory import RunDirectory
+from fencepost.history.seal import note_digests
+from fencepost.history.writer import write_tables
 
 Row = dict[str, Any]
 

@@ -5,11 +5,11 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 import pytest
 
-from checkers.anomaly import Found
-from checkers.transactions.hanging import hanging_transactions
-from checkers.transactions.open_transactions import OpenTransaction, open_transactions
-from history.cluster_schema import REPLICA_RECORDS
-from history.request_schema import STABLE_OFFSETS, TRANSACTIONS
+from fencepost.checkers.anomaly import Found
+from fencepost.checkers.transactions.hanging import hanging_transactions
+from fencepost.checkers.transactions.open_transactions import OpenTransaction, open_transactions
+from fencepost.history.cluster_schema import REPLICA_RECORDS
+from fencepost.history.request_schema import STABLE_OFFSETS, TRANSACTIONS
 
 Row = dict[str, object]
 

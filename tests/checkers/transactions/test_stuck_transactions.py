@@ -7,11 +7,11 @@ import pytest
 from metadata_logs import asked
 from proving import assert_proof
 
-from checkers.anomaly import Found, anomalies_of
-from checkers.facts import Facts
-from checkers.transactions.stuck_transactions import stuck_transactions
-from history.request_schema import TRANSACTIONS
-from history.schema import FAULTS
+from fencepost.checkers.anomaly import Found, anomalies_of
+from fencepost.checkers.facts import Facts
+from fencepost.checkers.transactions.stuck_transactions import stuck_transactions
+from fencepost.history.request_schema import TRANSACTIONS
+from fencepost.history.schema import FAULTS
 
 Row = dict[str, Any]
 NS = 1_000_000_000

@@ -7,11 +7,11 @@ import pytest
 from metadata_logs import asked
 from proving import assert_proof
 
-from checkers.anomaly import Found, anomalies_of
-from checkers.facts import Facts
-from checkers.proof import Proof
-from checkers.transactions.taken_input import input_not_once
-from history.request_schema import GROUP_OFFSETS
+from fencepost.checkers.anomaly import Found, anomalies_of
+from fencepost.checkers.facts import Facts
+from fencepost.checkers.proof import Proof
+from fencepost.checkers.transactions.taken_input import input_not_once
+from fencepost.history.request_schema import GROUP_OFFSETS
 
 Row = dict[str, Any]
 

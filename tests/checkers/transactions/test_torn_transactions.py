@@ -8,15 +8,15 @@ from hypothesis import strategies as st
 from judging import setting_of
 from proving import assert_proof
 
-from checkers.anomaly import Found, anomalies_of
-from checkers.rows import COLUMNS, split
-from checkers.transactions.torn import (
+from fencepost.checkers.anomaly import Found, anomalies_of
+from fencepost.checkers.rows import COLUMNS, split
+from fencepost.checkers.transactions.torn import (
     sightings_of_key,
     suspects,
     torn_transactions,
     whole_transactions,
 )
-from history.request_schema import TRANSACTIONS
+from fencepost.history.request_schema import TRANSACTIONS
 
 Torn = dict[str, list[tuple[int, ...]]]
 

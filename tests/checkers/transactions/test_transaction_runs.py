@@ -10,15 +10,15 @@ from histories import history
 from manifests import MANIFEST as SMALL
 from proving import assert_proof
 
-from checkers.check import check_run
-from checkers.runner.tasks import TaskSession
-from checkers.verdict import CheckResult, Validity
-from history.cluster_schema import REPLICA_RECORDS
-from history.manifest import write_manifest
-from history.request_schema import STABLE_OFFSETS, TRANSACTIONS
-from history.run_directory import RunDirectory
-from history.seal import note_digests
-from history.writer import bucket_file, bucket_of, write_tables
+from fencepost.checkers.check import check_run
+from fencepost.checkers.runner.tasks import TaskSession
+from fencepost.checkers.verdict import CheckResult, Validity
+from fencepost.history.cluster_schema import REPLICA_RECORDS
+from fencepost.history.manifest import write_manifest
+from fencepost.history.request_schema import STABLE_OFFSETS, TRANSACTIONS
+from fencepost.history.run_directory import RunDirectory
+from fencepost.history.seal import note_digests
+from fencepost.history.writer import bucket_file, bucket_of, write_tables
 
 WHOLE = """
     p1 send t-0 v1 -> ok @0

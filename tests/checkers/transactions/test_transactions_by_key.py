@@ -12,12 +12,12 @@ from metadata_logs import asked
 from proving import assert_proof, source_of
 from small_histories import KEY, histories
 
-from checkers.anomaly import anomalies_of
-from checkers.facts import Facts, Judged
-from checkers.proof import Proof
-from checkers.transactions import by_key
-from checkers.transactions.by_key import precommitted_reads, skipped_sends
-from history.request_schema import TRANSACTIONS
+from fencepost.checkers.anomaly import anomalies_of
+from fencepost.checkers.facts import Facts, Judged
+from fencepost.checkers.proof import Proof
+from fencepost.checkers.transactions import by_key
+from fencepost.checkers.transactions.by_key import precommitted_reads, skipped_sends
+from fencepost.history.request_schema import TRANSACTIONS
 
 FACTS = Facts(node_ids={})
 NS_A_MS = 1_000_000

@@ -7,10 +7,10 @@ import pytest
 from metadata_logs import FACTS, asked, case_count, proofs
 from proving import assert_proof, only
 
-from checkers.proof import Proof
-from checkers.transactions.wrong_marker import wrong_markers
-from history.cluster_schema import REPLICA_RECORDS
-from history.request_schema import TRANSACTIONS
+from fencepost.checkers.proof import Proof
+from fencepost.checkers.transactions.wrong_marker import wrong_markers
+from fencepost.history.cluster_schema import REPLICA_RECORDS
+from fencepost.history.request_schema import TRANSACTIONS
 
 Row = dict[str, Any]
 

@@ -15,10 +15,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from checkers.slices import WHOLE, Slice
-from checkers.sources import source_of
-from checkers.visibility.topic_reads import TopicReads, topic_reads
-from history.request_schema import DESCRIBES, METADATA_WRITES, PARTITION_WRITES
+from fencepost.checkers.slices import WHOLE, Slice
+from fencepost.checkers.sources import source_of
+from fencepost.checkers.visibility.topic_reads import TopicReads, topic_reads
+from fencepost.history.request_schema import DESCRIBES, METADATA_WRITES, PARTITION_WRITES
 
 TOPIC = "m-000001"
 GROWTH = "create-partitions"

@@ -17,11 +17,11 @@ from metadata_logs import (
 )
 from proving import assert_proof, only, source_of
 
-from checkers.facts import Judged
-from checkers.visibility.isr_went_back import isr_reads_that_went_back
-from checkers.visibility.nonrepeatable_isr import nonrepeatable_isr_reads
-from checkers.visibility.stale_isr import stale_isr_reads
-from history.schema import FAULTS
+from fencepost.checkers.facts import Judged
+from fencepost.checkers.visibility.isr_went_back import isr_reads_that_went_back
+from fencepost.checkers.visibility.nonrepeatable_isr import nonrepeatable_isr_reads
+from fencepost.checkers.visibility.stale_isr import stale_isr_reads
+from fencepost.history.schema import FAULTS
 
 MS = 1_000_000
 BEGINNING = """

@@ -1,7 +1,7 @@
 import numpy as np
 
-from checkers.proof import Proof
-from checkers.visibility.lacking import Lacking, stale_table
+from fencepost.checkers.proof import Proof
+from fencepost.checkers.visibility.lacking import Lacking, stale_table
 
 
 def lacking(key: str, ages_ns: list[int]) -> Lacking:

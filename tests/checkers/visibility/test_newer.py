@@ -2,7 +2,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from checkers.visibility.newer import NONE, first_known_above
+from fencepost.checkers.visibility.newer import NONE, first_known_above
 
 CLAIMS = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=12)
 

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from metadata_histories import GROWTH, a_growth, a_read, a_write, numbered, of_clients, told
 from proving import assert_proof
 
-from checkers.proof import Proof
-from checkers.visibility.stale import (
+from fencepost.checkers.proof import Proof
+from fencepost.checkers.visibility.stale import (
     StaleReads,
     backward_sessions,
     nonrepeatable_reads,

@@ -4,8 +4,8 @@ import pytest
 from metadata_histories import told
 from proving import assert_proof
 
-from checkers.proof import Proof
-from checkers.visibility.stale import StaleReads, backward_sessions, nonrepeatable_reads
+from fencepost.checkers.proof import Proof
+from fencepost.checkers.visibility.stale import StaleReads, backward_sessions, nonrepeatable_reads
 
 # Nothing is acknowledged: only reads can tell what is newer.
 OPEN = """

@@ -4,8 +4,8 @@ import pytest
 from metadata_histories import told
 from proving import assert_proof
 
-from checkers.proof import Proof
-from checkers.visibility.stale import stale_reads
+from fencepost.checkers.proof import Proof
+from fencepost.checkers.visibility.stale import stale_reads
 
 LIFE = """
     create A 0 10-20

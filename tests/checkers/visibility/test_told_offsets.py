@@ -6,9 +6,9 @@ import pytest
 from metadata_logs import FACTS, asked, doubts, facts, metadata_log, proofs, tables
 from proving import assert_proof, only, source_of
 
-from checkers.proof import Proof
-from checkers.visibility.early_level import early_offers
-from checkers.visibility.false_lowest import false_lowest_offsets
+from fencepost.checkers.proof import Proof
+from fencepost.checkers.visibility.early_level import early_offers
+from fencepost.checkers.visibility.false_lowest import false_lowest_offsets
 
 LOG = """
     0 leader 1000 at 0

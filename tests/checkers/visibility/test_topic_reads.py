@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from metadata_histories import a_growth, a_read, a_write, numbered, of_clients
 
-from checkers.slices import Slice, Split
-from checkers.visibility.stale import backward_sessions, nonrepeatable_reads, stale_reads
+from fencepost.checkers.slices import Slice, Split
+from fencepost.checkers.visibility.stale import backward_sessions, nonrepeatable_reads, stale_reads
 
 TOPICS = ("m-000001", "m-000002", "n")
 Rows = list[dict[str, Any]]

@@ -8,10 +8,10 @@ from metadata_logs import FACTS, ON_ZOOKEEPER, asked, case_count, describes, dou
 from metadata_logs import metadata_log as logs
 from proving import assert_proof
 
-from checkers.facts import Facts, Judged
-from checkers.proof import Proof
-from checkers.visibility.unlogged_replicas import unlogged_replicas
-from history.request_schema import DESCRIBES
+from fencepost.checkers.facts import Facts, Judged
+from fencepost.checkers.proof import Proof
+from fencepost.checkers.visibility.unlogged_replicas import unlogged_replicas
+from fencepost.history.request_schema import DESCRIBES
 
 LOG = """
     1 register 1 unfenced at 0

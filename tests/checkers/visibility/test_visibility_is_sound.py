@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from metadata_histories import a_read, a_write, numbered, of_clients
 
-from checkers.visibility.stale import backward_sessions, nonrepeatable_reads, stale_reads
+from fencepost.checkers.visibility.stale import backward_sessions, nonrepeatable_reads, stale_reads
 
 pytestmark = pytest.mark.slow
 

@@ -11,18 +11,18 @@ from manifests import MANIFEST as SMALL
 from metadata_histories import tables
 from proving import assert_proof
 
-from checkers.anomaly import anomalies_of
-from checkers.case_counts import with_case_count
-from checkers.catalogue import asked
-from checkers.check_group import Question
-from checkers.runner.tasks import TaskSession
-from checkers.setting import Setting
-from checkers.verdict import CheckResult, Validity
-from checkers.visibility.group import CHECKS
-from history.cluster_schema import METADATA_OFFSETS
-from history.run_directory import RunDirectory
-from history.schema import FAULTS, OPERATIONS, RECORDS
-from history.writer import write_tables
+from fencepost.checkers.anomaly import anomalies_of
+from fencepost.checkers.case_counts import with_case_count
+from fencepost.checkers.catalogue import asked
+from fencepost.checkers.check_group import Question
+from fencepost.checkers.runner.tasks import TaskSession
+from fencepost.checkers.setting import Setting
+from fencepost.checkers.verdict import CheckResult, Validity
+from fencepost.checkers.visibility.group import CHECKS
+from fencepost.history.cluster_schema import METADATA_OFFSETS
+from fencepost.history.run_directory import RunDirectory
+from fencepost.history.schema import FAULTS, OPERATIONS, RECORDS
+from fencepost.history.writer import write_tables
 
 MS = 1_000_000
 (VISIBILITY,) = CHECKS

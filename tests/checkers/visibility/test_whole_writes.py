@@ -3,7 +3,7 @@
 import pytest
 from metadata_histories import told
 
-from checkers.visibility.whole_writes import missing_write
+from fencepost.checkers.visibility.whole_writes import missing_write
 
 WHOLE = """
     create A 0 10-20

@@ -7,9 +7,9 @@ from metadata_logs import FACTS, ON_ZOOKEEPER, asked, case_count, describes, dou
 from metadata_logs import metadata_log as logs
 from proving import assert_proof
 
-from checkers.facts import Facts, Judged
-from checkers.proof import Proof
-from checkers.visibility.wrong_topic_id import wrong_topic_ids
+from fencepost.checkers.facts import Facts, Judged
+from fencepost.checkers.proof import Proof
+from fencepost.checkers.visibility.wrong_topic_id import wrong_topic_ids
 
 LOG = """
     1 register 1 unfenced at 0

@@ -7,9 +7,9 @@ from ensemble_disks import Row, disk, disks, fault, logged, stored
 from metadata_logs import FACTS, asked, never, told
 from proving import assert_proof
 
-from checkers.proof import Proof
-from checkers.table_check import TableKernel
-from checkers.znodes.server_disks import (
+from fencepost.checkers.proof import Proof
+from fencepost.checkers.table_check import TableKernel
+from fencepost.checkers.znodes.server_disks import (
     divergent_transactions,
     divergent_trees,
     orphan_ephemerals,

@@ -6,11 +6,11 @@ from typing import Any
 import pyarrow as pa
 from manifests import MANIFEST
 
-from checkers.grounds.fault_kinds import kinds_in
-from checkers.grounds.object_evidence import ObjectTally
-from checkers.verdict import CheckResult, Validity, Verdict
-from checkers.znodes.group import evidence_of
-from history.schema import FAULTS
+from fencepost.checkers.grounds.fault_kinds import kinds_in
+from fencepost.checkers.grounds.object_evidence import ObjectTally
+from fencepost.checkers.verdict import CheckResult, Validity, Verdict
+from fencepost.checkers.znodes.group import evidence_of
+from fencepost.history.schema import FAULTS
 
 OK = {"create": 2, "set": 9, "cas": 4, "delete": 1, "read": 8, "sync-read": 5, "final-read": 3}
 SERVED = {("kill", "write"): 6, ("kill", "read"): 2}

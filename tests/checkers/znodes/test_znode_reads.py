@@ -4,11 +4,11 @@ import pytest
 from proving import assert_proof, proofs_in
 from znode_histories import Row, absent, by_key, crashed, made, read, znodes
 
-from checkers.anomaly import Found
-from checkers.znodes.linearizable import judgement
-from checkers.znodes.lost_writes import lost_writes
-from checkers.znodes.sessions import sessions_that_went_back
-from checkers.znodes.stale_reads import DEPOSED_NS, Disturbance, stale_sync_reads
+from fencepost.checkers.anomaly import Found
+from fencepost.checkers.znodes.linearizable import judgement
+from fencepost.checkers.znodes.lost_writes import lost_writes
+from fencepost.checkers.znodes.sessions import sessions_that_went_back
+from fencepost.checkers.znodes.stale_reads import DEPOSED_NS, Disturbance, stale_sync_reads
 
 CREATED = made("create", 0, 5, life=10, version=0, value=1)
 SET = made("set", 6, 8, life=10, version=1, value=2)

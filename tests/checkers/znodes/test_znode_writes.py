@@ -18,7 +18,7 @@ from znode_histories import (
     znodes,
 )
 
-from checkers.znodes.linearizable import found_of, judgement, unseen_of
+from fencepost.checkers.znodes.linearizable import found_of, judgement, unseen_of
 
 FINAL = frozenset({"final-read"})
 

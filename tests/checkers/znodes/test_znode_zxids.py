@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from proving import assert_proof, proofs_in, source_of
 from znode_histories import Row, absent, by_key, crashed, made, read, znodes
 
-from checkers.znodes.operations import ZnodeOperation
-from checkers.znodes.zxids import zxid_of, zxids_out_of_order
+from fencepost.checkers.znodes.operations import ZnodeOperation
+from fencepost.checkers.znodes.zxids import zxid_of, zxids_out_of_order
 
 CREATED = made("create", 0, 5, life=10, version=0, value=1)
 

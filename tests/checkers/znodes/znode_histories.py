@@ -13,8 +13,8 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from checkers.znodes.operations import ZnodeOperation, znodes_of
-from history.schema import ZNODE_OPERATIONS
+from fencepost.checkers.znodes.operations import ZnodeOperation, znodes_of
+from fencepost.history.schema import ZNODE_OPERATIONS
 
 Row = dict[str, Any]
 _EMPTY: Final[Row] = dict.fromkeys(ZNODE_OPERATIONS.names)

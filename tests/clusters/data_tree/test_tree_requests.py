@@ -2,10 +2,10 @@
 
 import pytest
 
-from clusters.data_tree.requests import Applied, Asked, applied, decided, read, stat_of
-from clusters.data_tree.transactions import CloseSessionTxn, CreateSessionTxn
-from clusters.data_tree.tree import DataTree
-from clusters.node_port.zookeeper import (
+from fencepost.clusters.data_tree.requests import Applied, Asked, applied, decided, read, stat_of
+from fencepost.clusters.data_tree.transactions import CloseSessionTxn, CreateSessionTxn
+from fencepost.clusters.data_tree.tree import DataTree
+from fencepost.clusters.node_port.zookeeper import (
     Check,
     Create,
     Delete,

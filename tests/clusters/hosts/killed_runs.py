@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from clusters.hosts.process import RUN_VARIABLE
+from fencepost.clusters.hosts.process import RUN_VARIABLE
 
 _UP_S: Final = 180.0
 """Until all faults are in effect: containers on a busy machine take a minute."""
@@ -106,7 +106,7 @@ def _waits(thread: Path) -> bool:
 
 
 def _command(arguments: tuple[str, ...]) -> list[str]:
-    return [sys.executable, "-m", "harness.cli", *arguments]
+    return [sys.executable, "-m", "fencepost", *arguments]
 
 
 def _environment(temporary: Path) -> dict[str, str]:

@@ -13,10 +13,10 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
-from clusters.hosts.docker.daemon import connected
-from clusters.hosts.process import HARNESS_VARIABLE, RUN_VARIABLE, harness_lives
-from clusters.provision.cache import cache_dir
-from history.failure import HarnessError
+from fencepost.clusters.hosts.docker.daemon import connected
+from fencepost.clusters.hosts.process import HARNESS_VARIABLE, RUN_VARIABLE, harness_lives
+from fencepost.clusters.provision.cache import cache_dir
+from fencepost.history.failure import HarnessError
 
 _CGROUPS: Final = Path("/sys/fs/cgroup")
 _OURS: Final = "fencepost-"

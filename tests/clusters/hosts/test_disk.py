@@ -7,8 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clusters.hosts.disk import copy_directory, file_sizes, remove_directory, replace_directory
-from history.failure import HarnessError
+from fencepost.clusters.hosts.disk import (
+    copy_directory,
+    file_sizes,
+    remove_directory,
+    replace_directory,
+)
+from fencepost.history.failure import HarnessError
 
 HOLE = 10 << 20
 

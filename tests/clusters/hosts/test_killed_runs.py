@@ -14,15 +14,15 @@ import pytest
 from killed_runs import LiveRun, fencepost, in_the_middle, someone_waits_for_a_disk
 from machine_state import differences, dying, held_by, machine_state, of_jvms
 
-from clusters.hosts.bandwidth import why_no_limits
-from clusters.hosts.cgroups.hierarchy import parents
-from clusters.hosts.disks.image import why_no_disks
-from clusters.hosts.namespaces import why_no_namespaces
-from clusters.hosts.packets import why_no_rules
-from clusters.provision.cache import cache_dir
-from history.failure import HarnessError
-from history.manifest import RunState, read_manifest
-from history.run_directory import RunDirectory
+from fencepost.clusters.hosts.bandwidth import why_no_limits
+from fencepost.clusters.hosts.cgroups.hierarchy import parents
+from fencepost.clusters.hosts.disks.image import why_no_disks
+from fencepost.clusters.hosts.namespaces import why_no_namespaces
+from fencepost.clusters.hosts.packets import why_no_rules
+from fencepost.clusters.provision.cache import cache_dir
+from fencepost.history.failure import HarnessError
+from fencepost.history.manifest import RunState, read_manifest
+from fencepost.history.run_directory import RunDirectory
 
 pytestmark = [pytest.mark.alone, pytest.mark.slow]
 

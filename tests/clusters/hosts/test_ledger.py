@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from clusters.hosts import ledger as ledger_module
-from clusters.hosts import undo as undo_module
-from clusters.hosts.ledger import Ledger, left_ledgers, let_go_all, undo_all
-from clusters.hosts.process import process_state
-from clusters.hosts.undo import (
+from fencepost.clusters.hosts import ledger as ledger_module
+from fencepost.clusters.hosts import undo as undo_module
+from fencepost.clusters.hosts.ledger import Ledger, left_ledgers, let_go_all, undo_all
+from fencepost.clusters.hosts.process import process_state
+from fencepost.clusters.hosts.undo import (
     RemoveContainer,
     RemoveGroup,
     RemoveInterface,
@@ -28,8 +28,8 @@ from clusters.hosts.undo import (
     undo_data,
     undo_of,
 )
-from clusters.port import NodeState
-from history.failure import HarnessError
+from fencepost.clusters.port import NodeState
+from fencepost.history.failure import HarnessError
 
 HARNESS = """
 import os, sys, time

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from clusters.hosts.command import run_command
-from clusters.hosts.local import LocalProcess
-from clusters.hosts.warden import Warden
-from clusters.port import NodeState
-from history.failure import HarnessError
+from fencepost.clusters.hosts.command import run_command
+from fencepost.clusters.hosts.local import LocalProcess
+from fencepost.clusters.hosts.warden import Warden
+from fencepost.clusters.port import NodeState
+from fencepost.history.failure import HarnessError
 
 SLEEP = ["sleep", "600"]
 DEAF = ["sh", "-c", "trap '' TERM; echo ready; while :; do sleep 0.05; done"]

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from clusters.hosts.ledger import Ledger
-from clusters.hosts.namespaces import NamespaceHost, NamespacePlace, why_no_namespaces
-from clusters.hosts.tools import tool
-from clusters.hosts.warden import Warden
-from clusters.port import NodeName, NodeState
+from fencepost.clusters.hosts.ledger import Ledger
+from fencepost.clusters.hosts.namespaces import NamespaceHost, NamespacePlace, why_no_namespaces
+from fencepost.clusters.hosts.tools import tool
+from fencepost.clusters.hosts.warden import Warden
+from fencepost.clusters.port import NodeName, NodeState
 
 Until = Callable[..., bool]
 

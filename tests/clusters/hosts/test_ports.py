@@ -4,8 +4,8 @@ import socket
 
 import pytest
 
-from clusters.hosts.ports import ReservedPorts
-from history.failure import UsageError
+from fencepost.clusters.hosts.ports import ReservedPorts
+from fencepost.history.failure import UsageError
 
 LOOPBACK = "127.0.0.1"
 

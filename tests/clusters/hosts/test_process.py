@@ -11,7 +11,7 @@ from contextlib import contextmanager
 import pytest
 from manifests import mark_of_a_reused_pid
 
-from clusters.hosts.process import (
+from fencepost.clusters.hosts.process import (
     HARNESS_VARIABLE,
     RUN_VARIABLE,
     Orphan,
@@ -23,7 +23,7 @@ from clusters.hosts.process import (
     process_state,
     process_usage,
 )
-from clusters.port import NodeState
+from fencepost.clusters.port import NodeState
 
 THREADS = """
 import threading, time

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from clusters.hosts.process import await_state, process_state
-from clusters.hosts.warden import Warden
-from clusters.port import NodeState
-from history.failure import HarnessError
+from fencepost.clusters.hosts.process import await_state, process_state
+from fencepost.clusters.hosts.warden import Warden
+from fencepost.clusters.port import NodeState
+from fencepost.history.failure import HarnessError
 
 pytestmark = pytest.mark.slow
 

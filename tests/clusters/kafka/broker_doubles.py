@@ -22,7 +22,7 @@ from kio.schema.types import BrokerId, TopicName
 from kio.serial import entity_reader, entity_writer
 from kio.static.primitive import i32, i32Timedelta
 
-from clusters.protocol.talking import Address
+from fencepost.clusters.protocol.talking import Address
 
 Answers = Callable[[RequestHeader], Any | None]
 """The response to a request, by its header; None: no answer, and the connection stays open."""

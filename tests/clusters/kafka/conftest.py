@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 from waiting import kill_all
 
-from clusters.abilities import Route, direct
-from clusters.hosts.local_host import LocalHost
-from clusters.hosts.place import Site
-from clusters.hosts.warden import Warden
-from clusters.kafka.cluster import KafkaCluster
-from clusters.kafka.preparation import prepare
-from clusters.kafka.prepared import KafkaPrepared
-from clusters.kafka_port import KafkaSpec
-from history.clock import Clock
+from fencepost.clusters.abilities import Route, direct
+from fencepost.clusters.hosts.local_host import LocalHost
+from fencepost.clusters.hosts.place import Site
+from fencepost.clusters.hosts.warden import Warden
+from fencepost.clusters.kafka.cluster import KafkaCluster
+from fencepost.clusters.kafka.preparation import prepare
+from fencepost.clusters.kafka.prepared import KafkaPrepared
+from fencepost.clusters.kafka_port import KafkaSpec
+from fencepost.history.clock import Clock
 
 RunCluster = Callable[..., AbstractContextManager[KafkaCluster]]
 

@@ -10,12 +10,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from clusters.hosts.command import run_command
-from clusters.hosts.warden import Warden
-from clusters.kafka.launch import tool_command
-from clusters.kafka.prepared import KafkaPrepared
-from clusters.provision.cache import cache_dir, kept
-from clusters.provision.maven import Coordinates, fetch_jars
+from fencepost.clusters.hosts.command import run_command
+from fencepost.clusters.hosts.warden import Warden
+from fencepost.clusters.kafka.launch import tool_command
+from fencepost.clusters.kafka.prepared import KafkaPrepared
+from fencepost.clusters.provision.cache import cache_dir, kept
+from fencepost.clusters.provision.maven import Coordinates, fetch_jars
 
 # It moved to a jar of its own, which a server does not need.
 _PLACES = {

@@ -29,7 +29,7 @@ from kio.schema.incremental_alter_configs.v1.response import (
 from kio.schema.types import TopicName
 from kio.static.primitive import i8, i32
 
-from clusters.kafka.admin_requests import (
+from fencepost.clusters.kafka.admin_requests import (
     Answered,
     Write,
     alter_config,
@@ -42,8 +42,8 @@ from clusters.kafka.admin_requests import (
     elect_preferred,
     reassign,
 )
-from clusters.topic_spec import TopicSpec
-from history.operation import Outcome
+from fencepost.clusters.topic_spec import TopicSpec
+from fencepost.history.operation import Outcome
 
 ID = uuid.UUID(int=1)
 ID_TEXT = "AAAAAAAAAAAAAAAAAAAAAQ"

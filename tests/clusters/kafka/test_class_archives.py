@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from clusters.hosts.warden import Warden
-from clusters.kafka import preparation as module
-from clusters.kafka.launch import server_command
-from clusters.kafka.preparation import class_archives
-from clusters.kafka.prepared import KafkaPrepared
-from clusters.kafka_port import KafkaSpec, Role
-from clusters.provision.class_archives import _read
-from history.failure import HarnessError
+from fencepost.clusters.hosts.warden import Warden
+from fencepost.clusters.kafka import preparation as module
+from fencepost.clusters.kafka.launch import server_command
+from fencepost.clusters.kafka.preparation import class_archives
+from fencepost.clusters.kafka.prepared import KafkaPrepared
+from fencepost.clusters.kafka_port import KafkaSpec, Role
+from fencepost.clusters.provision.class_archives import _read
+from fencepost.history.failure import HarnessError
 
 ROLES = (Role.CONTROLLER, Role.BROKER)
 

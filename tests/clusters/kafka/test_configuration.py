@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clusters.abilities import Route, direct
-from clusters.kafka.configuration import (
+from fencepost.clusters.abilities import Route, direct
+from fencepost.clusters.kafka.configuration import (
     KafkaNode,
     Listener,
     hosts_file,
@@ -20,10 +20,10 @@ from clusters.kafka.configuration import (
     properties,
     refuse_impossible,
 )
-from clusters.kafka_port import KafkaSpec, Quorum, Role
-from clusters.port import CLIENTS, NodeName
-from clusters.processes.properties import properties_file
-from history.failure import SpecError, UsageError
+from fencepost.clusters.kafka_port import KafkaSpec, Quorum, Role
+from fencepost.clusters.port import CLIENTS, NodeName
+from fencepost.clusters.processes.properties import properties_file
+from fencepost.history.failure import SpecError, UsageError
 
 SPEC = KafkaSpec(controllers=3, brokers=2)
 

@@ -10,8 +10,8 @@ from broker_doubles import fake_broker, metadata
 from kio.schema.metadata.v12.request import MetadataRequest
 from kio.schema.metadata.v12.response import MetadataResponse
 
-from clusters.kafka.connection import NoAnswerError, NodeConnection
-from clusters.protocol.talking import Address
+from fencepost.clusters.kafka.connection import NoAnswerError, NodeConnection
+from fencepost.clusters.protocol.talking import Address
 
 REQUEST = MetadataRequest(
     topics=(), allow_auto_topic_creation=False, include_topic_authorized_operations=False

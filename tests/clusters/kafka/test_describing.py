@@ -31,8 +31,8 @@ from kio.schema.types import BrokerId, TopicName
 from kio.static.primitive import i8, i32, i64
 from sealed_runs import sealed_table
 
-from clusters.kafka.connection import NoAnswerError, NodeConnection
-from clusters.kafka.describing import (
+from fencepost.clusters.kafka.connection import NoAnswerError, NodeConnection
+from fencepost.clusters.kafka.describing import (
     DescribeRecorder,
     Placement,
     ask_overview,
@@ -40,14 +40,14 @@ from clusters.kafka.describing import (
     config_items,
     metadata_items,
 )
-from clusters.kafka.metadata_watch import MetadataWatch, quorum_offsets
-from clusters.port import NodeName
-from clusters.protocol.talking import Address
-from history.clock import Clock
-from history.counter import COUNTER_SETTING, counter_value
-from history.failure import HarnessError
-from history.journal import ReadJournal
-from history.run_directory import RunDirectory
+from fencepost.clusters.kafka.metadata_watch import MetadataWatch, quorum_offsets
+from fencepost.clusters.port import NodeName
+from fencepost.clusters.protocol.talking import Address
+from fencepost.history.clock import Clock
+from fencepost.history.counter import COUNTER_SETTING, counter_value
+from fencepost.history.failure import HarnessError
+from fencepost.history.journal import ReadJournal
+from fencepost.history.run_directory import RunDirectory
 
 ONE = NodeName("broker-1")
 

@@ -2,11 +2,11 @@
 
 import pytest
 
-from clusters.kafka import driver
-from clusters.kafka.driver import DRIVER
-from clusters.kafka_port import KafkaSpec
-from clusters.system import Wanted
-from history.failure import HarnessError, SpecError, UsageError
+from fencepost.clusters.kafka import driver
+from fencepost.clusters.kafka.driver import DRIVER
+from fencepost.clusters.kafka_port import KafkaSpec
+from fencepost.clusters.system import Wanted
+from fencepost.history.failure import HarnessError, SpecError, UsageError
 
 
 def failing(error: Exception) -> object:

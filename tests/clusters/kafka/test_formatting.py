@@ -7,22 +7,22 @@ from pathlib import Path
 
 import pytest
 
-from clusters.hosts.command import Completed
-from clusters.hosts.warden import Warden
-from clusters.kafka import formatting
-from clusters.kafka.formatting import (
+from fencepost.clusters.hosts.command import Completed
+from fencepost.clusters.hosts.warden import Warden
+from fencepost.clusters.kafka import formatting
+from fencepost.clusters.kafka.formatting import (
     Bootstrap,
     bootstrap_of,
     directory_id_of,
     format_directory,
     new_id,
 )
-from clusters.kafka.voters import CHECKPOINT, VoterSeat
-from clusters.kafka_port import KafkaSpec, Quorum
-from clusters.provision.cache import CACHE_VARIABLE
-from clusters.provision.java import Java
-from clusters.provision.releases import Release
-from history.failure import HarnessError, UsageError
+from fencepost.clusters.kafka.voters import CHECKPOINT, VoterSeat
+from fencepost.clusters.kafka_port import KafkaSpec, Quorum
+from fencepost.clusters.provision.cache import CACHE_VARIABLE
+from fencepost.clusters.provision.java import Java
+from fencepost.clusters.provision.releases import Release
+from fencepost.history.failure import HarnessError, UsageError
 
 JAVA = Java(home=Path("/java"), executable=Path("/java"), version="17", build="", source="PATH")
 TOO_OLD = "kraft.version could not be set to 1 because it depends on metadata.version level 21"

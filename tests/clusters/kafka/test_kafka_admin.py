@@ -5,12 +5,12 @@ from contextlib import AbstractContextManager
 
 import pytest
 
-from clusters.kafka.admin import KafkaAdmin
-from clusters.kafka.cluster import KafkaCluster
-from clusters.kafka_port import KafkaSpec, Role
-from clusters.port import NodeName
-from clusters.topic_spec import TopicSpec
-from history.failure import HarnessError
+from fencepost.clusters.kafka.admin import KafkaAdmin
+from fencepost.clusters.kafka.cluster import KafkaCluster
+from fencepost.clusters.kafka_port import KafkaSpec, Role
+from fencepost.clusters.port import NodeName
+from fencepost.clusters.topic_spec import TopicSpec
+from fencepost.history.failure import HarnessError
 
 pytestmark = pytest.mark.kafka
 

@@ -8,8 +8,8 @@ from kio.schema.metadata.v6 import response as oldest
 from kio.schema.types import BrokerId, TopicName
 from kio.static.primitive import i32, i32Timedelta
 
-from clusters.kafka.api_versions import api_versions_of, leader_epoch_of
-from clusters.kafka.describing import metadata_items
+from fencepost.clusters.kafka.api_versions import api_versions_of, leader_epoch_of
+from fencepost.clusters.kafka.describing import metadata_items
 
 
 @pytest.mark.parametrize(

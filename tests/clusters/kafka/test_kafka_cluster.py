@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from clusters.abilities import Kills, Measures, Pauses, Snapshots, Starts, Stops, Wipes
-from clusters.kafka.cluster import KafkaCluster
-from clusters.kafka.formatting import directory_id_of
-from clusters.kafka_port import KafkaSpec
-from clusters.port import Cluster, NodeName, NodeState
-from clusters.topic_spec import TopicSpec
-from history.failure import HarnessError, UsageError
+from fencepost.clusters.abilities import Kills, Measures, Pauses, Snapshots, Starts, Stops, Wipes
+from fencepost.clusters.kafka.cluster import KafkaCluster
+from fencepost.clusters.kafka.formatting import directory_id_of
+from fencepost.clusters.kafka_port import KafkaSpec
+from fencepost.clusters.port import Cluster, NodeName, NodeState
+from fencepost.clusters.topic_spec import TopicSpec
+from fencepost.history.failure import HarnessError, UsageError
 
 pytestmark = pytest.mark.kafka
 

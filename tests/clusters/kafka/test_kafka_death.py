@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from clusters.hosts.process import process_state
-from clusters.port import NodeState
+from fencepost.clusters.hosts.process import process_state
+from fencepost.clusters.port import NodeState
 
 pytestmark = pytest.mark.kafka
 

@@ -14,22 +14,22 @@ from kio.schema.types import TopicName
 from kio.static.primitive import i32
 from waiting import kill_all
 
-from clusters.hosts.local_host import LocalHost
-from clusters.hosts.place import LOOPBACK, Site
-from clusters.hosts.warden import Warden
-from clusters.kafka.admin_requests import topic_id_text
-from clusters.kafka.cluster import KafkaCluster
-from clusters.kafka.configuration import Listener
-from clusters.kafka.formatting import directory_id_of
-from clusters.kafka.multi_node_requests import ask
-from clusters.kafka.prepared import KafkaPrepared
-from clusters.kafka_port import KafkaSpec, Quorum, Role, role_of
-from clusters.port import CLIENTS, NodeName
-from clusters.topic_spec import TopicSpec
-from history.clock import Clock
-from history.cluster_tables import write_cluster_tables
-from nemesis.wire.rules import Link
-from nemesis.wire.wire import Wire
+from fencepost.clusters.hosts.local_host import LocalHost
+from fencepost.clusters.hosts.place import LOOPBACK, Site
+from fencepost.clusters.hosts.warden import Warden
+from fencepost.clusters.kafka.admin_requests import topic_id_text
+from fencepost.clusters.kafka.cluster import KafkaCluster
+from fencepost.clusters.kafka.configuration import Listener
+from fencepost.clusters.kafka.formatting import directory_id_of
+from fencepost.clusters.kafka.multi_node_requests import ask
+from fencepost.clusters.kafka.prepared import KafkaPrepared
+from fencepost.clusters.kafka_port import KafkaSpec, Quorum, Role, role_of
+from fencepost.clusters.port import CLIENTS, NodeName
+from fencepost.clusters.topic_spec import TopicSpec
+from fencepost.history.clock import Clock
+from fencepost.history.cluster_tables import write_cluster_tables
+from fencepost.nemesis.wire.rules import Link
+from fencepost.nemesis.wire.wire import Wire
 
 pytestmark = pytest.mark.kafka
 

@@ -5,18 +5,18 @@ from pathlib import Path
 
 import pytest
 
-from clusters.hosts.local_host import LocalHost
-from clusters.hosts.place import Site
-from clusters.hosts.warden import Warden
-from clusters.kafka.cluster import KafkaCluster
-from clusters.kafka.features import finalised_by
-from clusters.kafka.preparation import with_levels, with_release
-from clusters.kafka.prepared import KafkaPrepared
-from clusters.kafka_port import KafkaSpec, Quorum
-from clusters.port import NodeName, NodeState
-from clusters.topic_spec import TopicSpec
-from history.clock import Clock
-from history.failure import HarnessError, UsageError
+from fencepost.clusters.hosts.local_host import LocalHost
+from fencepost.clusters.hosts.place import Site
+from fencepost.clusters.hosts.warden import Warden
+from fencepost.clusters.kafka.cluster import KafkaCluster
+from fencepost.clusters.kafka.features import finalised_by
+from fencepost.clusters.kafka.preparation import with_levels, with_release
+from fencepost.clusters.kafka.prepared import KafkaPrepared
+from fencepost.clusters.kafka_port import KafkaSpec, Quorum
+from fencepost.clusters.port import NodeName, NodeState
+from fencepost.clusters.topic_spec import TopicSpec
+from fencepost.history.clock import Clock
+from fencepost.history.failure import HarnessError, UsageError
 
 pytestmark = pytest.mark.kafka
 

@@ -8,19 +8,19 @@ from collections.abc import Callable, Iterator
 import pytest
 from waiting import kill_all
 
-from clusters.abilities import Skew, Skews, Squeezes, Throttles
-from clusters.hosts.cgroups.hierarchy import parents
-from clusters.hosts.clocks.attach import ClockReading, jvm_clock
-from clusters.hosts.ledger import Ledger
-from clusters.hosts.local_host import LocalHost
-from clusters.hosts.place import Site
-from clusters.hosts.warden import Warden
-from clusters.kafka.cluster import KafkaCluster
-from clusters.kafka.prepared import KafkaPrepared
-from clusters.kafka_port import KafkaSpec
-from clusters.port import NodeName
-from history.clock import Clock
-from history.failure import HarnessError
+from fencepost.clusters.abilities import Skew, Skews, Squeezes, Throttles
+from fencepost.clusters.hosts.cgroups.hierarchy import parents
+from fencepost.clusters.hosts.clocks.attach import ClockReading, jvm_clock
+from fencepost.clusters.hosts.ledger import Ledger
+from fencepost.clusters.hosts.local_host import LocalHost
+from fencepost.clusters.hosts.place import Site
+from fencepost.clusters.hosts.warden import Warden
+from fencepost.clusters.kafka.cluster import KafkaCluster
+from fencepost.clusters.kafka.prepared import KafkaPrepared
+from fencepost.clusters.kafka_port import KafkaSpec
+from fencepost.clusters.port import NodeName
+from fencepost.history.clock import Clock
+from fencepost.history.failure import HarnessError
 
 pytestmark = pytest.mark.kafka
 

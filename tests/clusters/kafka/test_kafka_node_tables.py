@@ -7,9 +7,9 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from clusters.kafka.cluster import KafkaCluster
-from clusters.kafka_port import KafkaSpec
-from history.cluster_tables import write_cluster_tables
+from fencepost.clusters.kafka.cluster import KafkaCluster
+from fencepost.clusters.kafka_port import KafkaSpec
+from fencepost.history.cluster_tables import write_cluster_tables
 
 RunCluster = Callable[..., AbstractContextManager[KafkaCluster]]
 

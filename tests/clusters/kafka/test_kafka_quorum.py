@@ -7,11 +7,11 @@ from contextlib import AbstractContextManager
 import pytest
 from waiting import leading
 
-from clusters.kafka.cluster import KafkaCluster
-from clusters.kafka_port import KafkaSpec, Role, role_of
-from clusters.port import NodeState
-from clusters.topic_spec import TopicSpec
-from history.failure import UsageError
+from fencepost.clusters.kafka.cluster import KafkaCluster
+from fencepost.clusters.kafka_port import KafkaSpec, Role, role_of
+from fencepost.clusters.port import NodeState
+from fencepost.clusters.topic_spec import TopicSpec
+from fencepost.history.failure import UsageError
 
 pytestmark = pytest.mark.kafka
 

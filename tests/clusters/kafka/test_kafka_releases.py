@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from clusters.hosts.command import run_command
-from clusters.hosts.warden import Warden
-from clusters.kafka.cluster import KafkaCluster
-from clusters.kafka.formatting import format_directory, new_id
-from clusters.kafka.launch import tool_command
-from clusters.kafka.prepared import KafkaPrepared
-from clusters.kafka_port import KafkaSpec, Role
-from clusters.port import NodeName
-from clusters.topic_spec import TopicSpec
-from history.failure import HarnessError
+from fencepost.clusters.hosts.command import run_command
+from fencepost.clusters.hosts.warden import Warden
+from fencepost.clusters.kafka.cluster import KafkaCluster
+from fencepost.clusters.kafka.formatting import format_directory, new_id
+from fencepost.clusters.kafka.launch import tool_command
+from fencepost.clusters.kafka.prepared import KafkaPrepared
+from fencepost.clusters.kafka_port import KafkaSpec, Role
+from fencepost.clusters.port import NodeName
+from fencepost.clusters.topic_spec import TopicSpec
+from fencepost.history.failure import HarnessError
 
 ROLES = (Role.CONTROLLER, Role.BROKER)
 

@@ -9,11 +9,11 @@ from contextlib import AbstractContextManager, closing, contextmanager, suppress
 import pytest
 from confluent_kafka import Producer
 
-from clusters.kafka.cluster import KafkaCluster
-from clusters.kafka.configuration import LOOPBACK, Listener
-from clusters.kafka_port import KafkaSpec
-from clusters.port import CLIENTS, NodeName
-from clusters.topic_spec import TopicSpec
+from fencepost.clusters.kafka.cluster import KafkaCluster
+from fencepost.clusters.kafka.configuration import LOOPBACK, Listener
+from fencepost.clusters.kafka_port import KafkaSpec
+from fencepost.clusters.port import CLIENTS, NodeName
+from fencepost.clusters.topic_spec import TopicSpec
 
 pytestmark = pytest.mark.kafka
 

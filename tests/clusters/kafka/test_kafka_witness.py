@@ -13,22 +13,22 @@ import pytest
 from confluent_kafka import Producer
 from dump_log_segments import Dump, DumpedRecord, DumpTool, find_dump_tool
 
-from clusters.hosts.command import run_command
-from clusters.hosts.warden import Warden
-from clusters.kafka.cluster import KafkaCluster
-from clusters.kafka.formatting import new_id
-from clusters.kafka.launch import tool_command
-from clusters.kafka.prepared import KafkaPrepared
-from clusters.kafka_port import KafkaSpec
-from clusters.port import NodeName
-from clusters.protocol.message_decoder import default_of
-from clusters.protocol.metadata_records import DecodedRecord, Definitions
-from clusters.topic_spec import TopicSpec
-from clusters.witness.definitions import definitions_of
-from clusters.witness.live import log_end_offset, topic_names
-from clusters.witness.metadata_log import METADATA_DIRECTORY, decoded
-from clusters.witness.segments import BatchRun, read_batches_file
-from clusters.witness.witness import WitnessReport, write_witness
+from fencepost.clusters.hosts.command import run_command
+from fencepost.clusters.hosts.warden import Warden
+from fencepost.clusters.kafka.cluster import KafkaCluster
+from fencepost.clusters.kafka.formatting import new_id
+from fencepost.clusters.kafka.launch import tool_command
+from fencepost.clusters.kafka.prepared import KafkaPrepared
+from fencepost.clusters.kafka_port import KafkaSpec
+from fencepost.clusters.port import NodeName
+from fencepost.clusters.protocol.message_decoder import default_of
+from fencepost.clusters.protocol.metadata_records import DecodedRecord, Definitions
+from fencepost.clusters.topic_spec import TopicSpec
+from fencepost.clusters.witness.definitions import definitions_of
+from fencepost.clusters.witness.live import log_end_offset, topic_names
+from fencepost.clusters.witness.metadata_log import METADATA_DIRECTORY, decoded
+from fencepost.clusters.witness.segments import BatchRun, read_batches_file
+from fencepost.clusters.witness.witness import WitnessReport, write_witness
 
 pytestmark = pytest.mark.kafka
 

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from clusters.kafka.launch import server_command, tool_command
-from clusters.provision.java import Java
-from clusters.provision.releases import Release
+from fencepost.clusters.kafka.launch import server_command, tool_command
+from fencepost.clusters.provision.java import Java
+from fencepost.clusters.provision.releases import Release
 
 JAVA = Java(
     home=Path("/java"), executable=Path("/java/bin/java"), version="17", build="", source="PATH"

@@ -4,11 +4,11 @@ from itertools import count
 
 import pytest
 
-from clusters.kafka.configuration import first_members, nodes_of, refuse_impossible
-from clusters.kafka.features import moves
-from clusters.kafka.members import replacements
-from clusters.kafka_port import ClusterView, KafkaSpec, PartitionView, Quorum
-from history.failure import UsageError
+from fencepost.clusters.kafka.configuration import first_members, nodes_of, refuse_impossible
+from fencepost.clusters.kafka.features import moves
+from fencepost.clusters.kafka.members import replacements
+from fencepost.clusters.kafka_port import ClusterView, KafkaSpec, PartitionView, Quorum
+from fencepost.history.failure import UsageError
 
 
 def view(**replicas: tuple[int, ...]) -> ClusterView:

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 import pytest
 from broker_doubles import fake_broker, metadata
 
-from clusters.kafka.observation import ask_metadata
-from clusters.port import NodeName
-from clusters.protocol.talking import Address
+from fencepost.clusters.kafka.observation import ask_metadata
+from fencepost.clusters.port import NodeName
+from fencepost.clusters.protocol.talking import Address
 
 ONE, TWO, THREE = (NodeName(f"broker-{number}") for number in (1, 2, 3))
 

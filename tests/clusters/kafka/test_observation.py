@@ -14,9 +14,14 @@ from kio.schema.metadata.v12.response import MetadataResponse
 from kio.schema.types import BrokerId, TopicName
 from kio.static.primitive import i32, i64
 
-from clusters.kafka.observation import best_of, quorum_high_watermark, quorum_leader, view_of
-from clusters.kafka_port import PartitionView
-from clusters.port import NodeName
+from fencepost.clusters.kafka.observation import (
+    best_of,
+    quorum_high_watermark,
+    quorum_leader,
+    view_of,
+)
+from fencepost.clusters.kafka_port import PartitionView
+from fencepost.clusters.port import NodeName
 
 ONE, TWO = NodeName("controller-1"), NodeName("controller-2")
 

@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from clusters.hosts.warden import Warden
-from clusters.kafka.releases import KNOWN_RELEASES, fetch_release
-from clusters.provision import release_line
-from clusters.provision import releases as fetching
-from clusters.provision.cache import CACHE_VARIABLE, cache_dir
-from clusters.provision.java import Java
-from clusters.provision.maven import Coordinates, NotInRepositoryError, RunProgram
-from clusters.provision.pinned import PINNED
-from clusters.provision.releases import Release, version_numbers
-from history.failure import HarnessError, UsageError
+from fencepost.clusters.hosts.warden import Warden
+from fencepost.clusters.kafka.releases import KNOWN_RELEASES, fetch_release
+from fencepost.clusters.provision import release_line
+from fencepost.clusters.provision import releases as fetching
+from fencepost.clusters.provision.cache import CACHE_VARIABLE, cache_dir
+from fencepost.clusters.provision.java import Java
+from fencepost.clusters.provision.maven import Coordinates, NotInRepositoryError, RunProgram
+from fencepost.clusters.provision.pinned import PINNED
+from fencepost.clusters.provision.releases import Release, version_numbers
+from fencepost.history.failure import HarnessError, UsageError
 
 JAVA = Java(home=Path("/java"), executable=Path("/java"), version="17", build="", source="PATH")
 

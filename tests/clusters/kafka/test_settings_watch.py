@@ -15,11 +15,11 @@ from kio.schema.errors import ErrorCode
 from kio.static.primitive import i8
 from sealed_runs import sealed_table
 
-from clusters.kafka.connection import NoAnswerError
-from clusters.kafka.settings_watch import SettingsWatch
-from clusters.port import NodeName
-from history.journal import RowJournal
-from history.run_directory import RunDirectory
+from fencepost.clusters.kafka.connection import NoAnswerError
+from fencepost.clusters.kafka.settings_watch import SettingsWatch
+from fencepost.clusters.port import NodeName
+from fencepost.history.journal import RowJournal
+from fencepost.history.run_directory import RunDirectory
 
 GIVEN, DEFAULT = 1, 5
 SHORT = {"retention.ms": ("1000", GIVEN), "segment.bytes": ("17", DEFAULT)}

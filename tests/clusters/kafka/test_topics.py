@@ -10,12 +10,12 @@ from kio.schema.create_topics.v7.response import CreatableTopicResult, CreateTop
 from kio.schema.errors import ErrorCode
 from kio.schema.types import TopicName
 
-from clusters.kafka import topics
-from clusters.kafka.topics import create_topics
-from clusters.port import NodeName
-from clusters.protocol.talking import Address
-from clusters.topic_spec import TopicSpec
-from history.failure import HarnessError, UsageError
+from fencepost.clusters.kafka import topics
+from fencepost.clusters.kafka.topics import create_topics
+from fencepost.clusters.port import NodeName
+from fencepost.clusters.protocol.talking import Address
+from fencepost.clusters.topic_spec import TopicSpec
+from fencepost.history.failure import HarnessError, UsageError
 
 TOPIC = TopicSpec(name="t", partitions=2)
 CREATE, METADATA = 19, 3

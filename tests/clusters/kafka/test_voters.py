@@ -8,12 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clusters.kafka.configuration import nodes_of
-from clusters.kafka.formatting import first_voters, new_id
-from clusters.kafka.voters import VoterNode, checkpoint_of, placeholders, stated
-from clusters.kafka_port import KafkaSpec
-from clusters.protocol.record_batches import BatchHeader, encoded_batch_header, scan_batches
-from history.failure import HarnessError
+from fencepost.clusters.kafka.configuration import nodes_of
+from fencepost.clusters.kafka.formatting import first_voters, new_id
+from fencepost.clusters.kafka.voters import VoterNode, checkpoint_of, placeholders, stated
+from fencepost.clusters.kafka_port import KafkaSpec
+from fencepost.clusters.protocol.record_batches import (
+    BatchHeader,
+    encoded_batch_header,
+    scan_batches,
+)
+from fencepost.history.failure import HarnessError
 
 ONE = VoterNode(node_id=1001, host="controller-1.raft", port=9001, directory_id=new_id())
 TWO = VoterNode(node_id=1002, host="controller-2.raft", port=9002, directory_id=new_id())

@@ -7,14 +7,14 @@ import pyarrow.parquet as pq
 import pytest
 from waiting import kill_all
 
-from clusters.hosts.local_host import LocalHost
-from clusters.hosts.place import Site
-from clusters.hosts.warden import Warden
-from clusters.kafka_migrating.driver import DRIVER, KafkaMigratingCluster
-from clusters.kafka_migrating.system import KafkaMigratingSpec
-from clusters.system import Wanted
-from clusters.topic_spec import TopicSpec
-from history.clock import Clock
+from fencepost.clusters.hosts.local_host import LocalHost
+from fencepost.clusters.hosts.place import Site
+from fencepost.clusters.hosts.warden import Warden
+from fencepost.clusters.kafka_migrating.driver import DRIVER, KafkaMigratingCluster
+from fencepost.clusters.kafka_migrating.system import KafkaMigratingSpec
+from fencepost.clusters.system import Wanted
+from fencepost.clusters.topic_spec import TopicSpec
+from fencepost.history.clock import Clock
 
 pytestmark = pytest.mark.kafka
 

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from clusters.kafka_migrating.releases import is_here
-from clusters.kafka_migrating.system import KafkaMigratingSpec
-from clusters.systems import ROLES, SYSTEMS, system_of
-from harness.scenario.scenario import Scenario, load_scenario
-from history.failure import UsageError
+from fencepost.clusters.kafka_migrating.releases import is_here
+from fencepost.clusters.kafka_migrating.system import KafkaMigratingSpec
+from fencepost.clusters.systems import ROLES, SYSTEMS, system_of
+from fencepost.harness.scenario.scenario import Scenario, load_scenario
+from fencepost.history.failure import UsageError
 
 
 def stated(directory: Path, cluster: str, rest: str = "") -> Scenario:

@@ -7,7 +7,7 @@ import psutil
 import pytest
 from waiting import kill_all
 
-from clusters.abilities import (
+from fencepost.clusters.abilities import (
     DisturbsPackets,
     Kills,
     LosesPower,
@@ -21,19 +21,19 @@ from clusters.abilities import (
     TroublesDisks,
     Wipes,
 )
-from clusters.hosts.local_host import LocalHost
-from clusters.hosts.place import Site
-from clusters.hosts.warden import Warden
-from clusters.kafka.configuration import Listener
-from clusters.kafka_port import Administers, BrokerCluster, Registers
-from clusters.kafka_zookeeper.cluster import KafkaZooKeeperCluster
-from clusters.kafka_zookeeper.driver import DRIVER
-from clusters.kafka_zookeeper.system import KafkaZooKeeperSpec
-from clusters.port import NodeName
-from clusters.system import Wanted
-from clusters.topic_spec import TopicSpec
-from history.clock import Clock
-from history.failure import HarnessError
+from fencepost.clusters.hosts.local_host import LocalHost
+from fencepost.clusters.hosts.place import Site
+from fencepost.clusters.hosts.warden import Warden
+from fencepost.clusters.kafka.configuration import Listener
+from fencepost.clusters.kafka_port import Administers, BrokerCluster, Registers
+from fencepost.clusters.kafka_zookeeper.cluster import KafkaZooKeeperCluster
+from fencepost.clusters.kafka_zookeeper.driver import DRIVER
+from fencepost.clusters.kafka_zookeeper.system import KafkaZooKeeperSpec
+from fencepost.clusters.port import NodeName
+from fencepost.clusters.system import Wanted
+from fencepost.clusters.topic_spec import TopicSpec
+from fencepost.history.clock import Clock
+from fencepost.history.failure import HarnessError
 
 pytestmark = pytest.mark.kafka
 

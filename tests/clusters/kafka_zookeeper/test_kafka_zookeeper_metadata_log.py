@@ -10,18 +10,22 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from stored_files import creation, made, setting, write_log, write_snapshot
 
-from clusters.data_tree.transactions import (
+from fencepost.clusters.data_tree.transactions import (
     Change,
     CloseSessionTxn,
     DeleteTxn,
     ErrorTxn,
     Transaction,
 )
-from clusters.data_tree.tree import DataTree
-from clusters.kafka_zookeeper.log_runs import runs_that_count
-from clusters.kafka_zookeeper.metadata_log import MetadataChanges, metadata_rows, write_metadata_log
-from clusters.witness.witness import WitnessReport
-from history.cluster_schema import METADATA_LOG
+from fencepost.clusters.data_tree.tree import DataTree
+from fencepost.clusters.kafka_zookeeper.log_runs import runs_that_count
+from fencepost.clusters.kafka_zookeeper.metadata_log import (
+    MetadataChanges,
+    metadata_rows,
+    write_metadata_log,
+)
+from fencepost.clusters.witness.witness import WitnessReport
+from fencepost.history.cluster_schema import METADATA_LOG
 
 STATE = "/brokers/topics/t/partitions/0/state"
 EPOCH = 1 << 32

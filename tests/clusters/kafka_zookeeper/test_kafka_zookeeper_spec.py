@@ -5,21 +5,21 @@ from pathlib import Path
 
 import pytest
 
-from clusters.kafka.configuration import links_between, nodes_of
-from clusters.kafka_port import KafkaSpec
-from clusters.kafka_zookeeper.configuration import (
+from fencepost.clusters.kafka.configuration import links_between, nodes_of
+from fencepost.clusters.kafka_port import KafkaSpec
+from fencepost.clusters.kafka_zookeeper.configuration import (
     properties,
     refuse_control_plane,
     session_timeout_ms,
 )
-from clusters.kafka_zookeeper.releases import is_here
-from clusters.kafka_zookeeper.system import KafkaZooKeeperSpec
-from clusters.port import NodeName
-from clusters.systems import SYSTEMS, kinds_of_node, system_of
-from clusters.zookeeper.configuration import EnsembleServer
-from harness.scenario.scenario import Scenario, load_scenario
-from history.failure import UsageError
-from nemesis.messages import sent_by
+from fencepost.clusters.kafka_zookeeper.releases import is_here
+from fencepost.clusters.kafka_zookeeper.system import KafkaZooKeeperSpec
+from fencepost.clusters.port import NodeName
+from fencepost.clusters.systems import SYSTEMS, kinds_of_node, system_of
+from fencepost.clusters.zookeeper.configuration import EnsembleServer
+from fencepost.harness.scenario.scenario import Scenario, load_scenario
+from fencepost.history.failure import UsageError
+from fencepost.nemesis.messages import sent_by
 
 SMOKE = """
 name: s

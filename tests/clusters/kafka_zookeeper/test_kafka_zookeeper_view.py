@@ -5,17 +5,21 @@ from dataclasses import replace
 
 import pytest
 
-from clusters.kafka_port import PartitionView
-from clusters.kafka_zookeeper.system import CONDITIONS, ENSEMBLE_TARGETS, KafkaZooKeeperSpec
-from clusters.kafka_zookeeper.view import KafkaZooKeeperView, first_view
-from clusters.observation import Observation
-from clusters.port import NodeName, NodeState
-from clusters.stage import Stage
-from clusters.targets import NotNowError
-from clusters.topic_spec import TopicSpec
-from clusters.zookeeper.view import EnsembleView, ServerState
-from harness.interpreter.observer import whole_nodes
-from nemesis.targets import Scene
+from fencepost.clusters.kafka_port import PartitionView
+from fencepost.clusters.kafka_zookeeper.system import (
+    CONDITIONS,
+    ENSEMBLE_TARGETS,
+    KafkaZooKeeperSpec,
+)
+from fencepost.clusters.kafka_zookeeper.view import KafkaZooKeeperView, first_view
+from fencepost.clusters.observation import Observation
+from fencepost.clusters.port import NodeName, NodeState
+from fencepost.clusters.stage import Stage
+from fencepost.clusters.targets import NotNowError
+from fencepost.clusters.topic_spec import TopicSpec
+from fencepost.clusters.zookeeper.view import EnsembleView, ServerState
+from fencepost.harness.interpreter.observer import whole_nodes
+from fencepost.nemesis.targets import Scene
 
 SPEC = KafkaZooKeeperSpec(zookeepers=3)
 IDS = SPEC.view_ids

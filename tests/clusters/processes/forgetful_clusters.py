@@ -6,16 +6,16 @@ from pathlib import Path
 
 from confluent_kafka import Producer
 
-from clusters.hosts.ledger import Ledger
-from clusters.hosts.local_host import LocalHost
-from clusters.hosts.place import Site
-from clusters.hosts.warden import Warden
-from clusters.kafka.processes import BrokerProcesses
-from clusters.kafka_port import KafkaSpec
-from clusters.port import Disks, NodeName
-from clusters.topic_spec import TopicSpec
-from history.clock import Clock
-from history.failure import HarnessError
+from fencepost.clusters.hosts.ledger import Ledger
+from fencepost.clusters.hosts.local_host import LocalHost
+from fencepost.clusters.hosts.place import Site
+from fencepost.clusters.hosts.warden import Warden
+from fencepost.clusters.kafka.processes import BrokerProcesses
+from fencepost.clusters.kafka_port import KafkaSpec
+from fencepost.clusters.port import Disks, NodeName
+from fencepost.clusters.topic_spec import TopicSpec
+from fencepost.history.clock import Clock
+from fencepost.history.failure import HarnessError
 
 ONE, TWO, THREE = (NodeName(f"broker-{number}") for number in (1, 2, 3))
 BROKERS = (ONE, TWO, THREE)

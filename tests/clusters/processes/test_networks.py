@@ -8,16 +8,16 @@ from shutil import which
 
 import pytest
 
-from clusters.hosts.inside import socket_in
-from clusters.hosts.ledger import Ledger
-from clusters.hosts.local_host import LocalHost
-from clusters.hosts.namespaces import NamespaceHost, NamespacePlace, why_no_namespaces
-from clusters.hosts.packets import Forbidden, rules_text
-from clusters.hosts.warden import Warden
-from clusters.kafka.multi_node_requests import is_answered
-from clusters.port import NodeName
-from clusters.processes.networks import NodeNetworks, forbidden
-from history.failure import HarnessError, UsageError
+from fencepost.clusters.hosts.inside import socket_in
+from fencepost.clusters.hosts.ledger import Ledger
+from fencepost.clusters.hosts.local_host import LocalHost
+from fencepost.clusters.hosts.namespaces import NamespaceHost, NamespacePlace, why_no_namespaces
+from fencepost.clusters.hosts.packets import Forbidden, rules_text
+from fencepost.clusters.hosts.warden import Warden
+from fencepost.clusters.kafka.multi_node_requests import is_answered
+from fencepost.clusters.port import NodeName
+from fencepost.clusters.processes.networks import NodeNetworks, forbidden
+from fencepost.history.failure import HarnessError, UsageError
 
 pytestmark = pytest.mark.slow
 

@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 from forgetful_clusters import BROKERS, ONE, THREE, TWO, ends, is_whole, quick_spec, send, started
 
-from clusters.hosts.disks.image import missing
-from clusters.kafka.cluster import KafkaCluster
-from clusters.kafka.preparation import prepare
-from clusters.kafka.processes import BrokerProcesses
-from clusters.kafka_port import FlippedPart, KafkaSpec
-from clusters.port import Disks, DiskTrouble, NodeState
-from clusters.reference.driver import ReferenceCluster
-from history.failure import HarnessError
+from fencepost.clusters.hosts.disks.image import missing
+from fencepost.clusters.kafka.cluster import KafkaCluster
+from fencepost.clusters.kafka.preparation import prepare
+from fencepost.clusters.kafka.processes import BrokerProcesses
+from fencepost.clusters.kafka_port import FlippedPart, KafkaSpec
+from fencepost.clusters.port import Disks, DiskTrouble, NodeState
+from fencepost.clusters.reference.driver import ReferenceCluster
+from fencepost.history.failure import HarnessError
 
 pytestmark = [
     pytest.mark.slow,

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from clusters.processes.logs import last_words
+from fencepost.clusters.processes.logs import last_words
 
 INFO = "2026-11-21T10:59:12.247 [main] INFO kafka.server.BrokerServer - [BrokerServer id=1] ok"
 ERROR = "2026-11-21T10:59:12.249 [main] ERROR kafka.Kafka$ - Exiting Kafka due to {}"

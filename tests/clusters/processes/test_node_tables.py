@@ -6,9 +6,9 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from clusters.processes.node_tables import findings_in, write_log_findings, write_settings
-from history.clock import Clock
-from history.cluster_tables import write_cluster_tables
+from fencepost.clusters.processes.node_tables import findings_in, write_log_findings, write_settings
+from fencepost.history.clock import Clock
+from fencepost.history.cluster_tables import write_cluster_tables
 
 STAMP = "2026-11-21T15:21:09.971"
 FATAL = f"{STAMP} [raft-io] ERROR o.a.k.server.fault - Encountered fatal fault: Unexpected error"

@@ -5,18 +5,18 @@ from pathlib import Path
 
 import pytest
 
-from clusters.hosts.local_host import LocalHost
-from clusters.hosts.warden import Warden
-from clusters.kafka.configuration import HOSTS, PROPERTIES, KafkaNode, Listener
-from clusters.kafka.formatting import Bootstrap, directory_id_of
-from clusters.kafka.prepared import KafkaPrepared
-from clusters.kafka.software import KafkaSoftware
-from clusters.kafka.voters import CHECKPOINT, VoterSeat
-from clusters.port import NodeName, NodeState
-from clusters.processes.node import ProcessNode
-from clusters.provision.java import Java
-from clusters.provision.releases import Release
-from history.failure import HarnessError, UsageError
+from fencepost.clusters.hosts.local_host import LocalHost
+from fencepost.clusters.hosts.warden import Warden
+from fencepost.clusters.kafka.configuration import HOSTS, PROPERTIES, KafkaNode, Listener
+from fencepost.clusters.kafka.formatting import Bootstrap, directory_id_of
+from fencepost.clusters.kafka.prepared import KafkaPrepared
+from fencepost.clusters.kafka.software import KafkaSoftware
+from fencepost.clusters.kafka.voters import CHECKPOINT, VoterSeat
+from fencepost.clusters.port import NodeName, NodeState
+from fencepost.clusters.processes.node import ProcessNode
+from fencepost.clusters.provision.java import Java
+from fencepost.clusters.provision.releases import Release
+from fencepost.history.failure import HarnessError, UsageError
 
 SEAT = VoterSeat(directory_id="first", checkpoint=b"voters")
 BOOTSTRAP = Bootstrap(checkpoint=b"", metadata_version="4.3-IV0", names_directories=True)

@@ -10,7 +10,7 @@ from kio.schema.metadata.v12.response import MetadataResponse
 from kio.schema.request_header.v2.header import RequestHeader
 from kio.serial import entity_reader
 
-from clusters.protocol.framing import (
+from fencepost.clusters.protocol.framing import (
     FRAME_BYTES_MAX,
     FrameBuffer,
     FrameError,

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clusters.protocol.message_decoder import decoder_of
-from clusters.protocol.message_definitions import parsed_message
-from clusters.protocol.message_encoder import encoder_of
+from fencepost.clusters.protocol.message_decoder import decoder_of
+from fencepost.clusters.protocol.message_definitions import parsed_message
+from fencepost.clusters.protocol.message_encoder import encoder_of
 
 _DEFINITION = {
     "type": "metadata",

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from kio.records.readers import read_batch
 
-from clusters.protocol.compression import Compression, RecordError, compression_of
-from clusters.protocol.record_batches import (
+from fencepost.clusters.protocol.compression import Compression, RecordError, compression_of
+from fencepost.clusters.protocol.record_batches import (
     BatchHeader,
     BatchScan,
     Stop,
@@ -19,8 +19,8 @@ from clusters.protocol.record_batches import (
     encoded_batch_header,
     scan_batches,
 )
-from clusters.protocol.record_encoding import Header, encoded_record
-from clusters.protocol.records import Records, records_of
+from fencepost.clusters.protocol.record_encoding import Header, encoded_record
+from fencepost.clusters.protocol.records import Records, records_of
 
 # A leader change and the first records of a new cluster, as a controller of 4.3.1 wrote them.
 LEADER_CHANGE = bytes.fromhex(

@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clusters.protocol.message_decoder import DecodeError, Fields, decoder_of
-from clusters.protocol.message_definitions import (
+from fencepost.clusters.protocol.message_decoder import DecodeError, Fields, decoder_of
+from fencepost.clusters.protocol.message_definitions import (
     DefinitionError,
     Field,
     Message,
     VersionRange,
     parsed_message,
 )
-from clusters.protocol.varints import encoded_unsigned
+from fencepost.clusters.protocol.varints import encoded_unsigned
 
 ZERO_ID = "AAAAAAAAAAAAAAAAAAAAAA"
 EVERYTHING = """

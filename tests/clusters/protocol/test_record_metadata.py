@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clusters.protocol.message_definitions import Message, parsed_message
-from clusters.protocol.metadata_records import Definitions
+from fencepost.clusters.protocol.message_definitions import Message, parsed_message
+from fencepost.clusters.protocol.metadata_records import Definitions
 
 
 def message(name: str, fields: list[dict[str, Any]], **rest: Any) -> Message:

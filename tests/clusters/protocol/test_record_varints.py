@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clusters.protocol.records import signed_column
-from clusters.protocol.varints import (
+from fencepost.clusters.protocol.records import signed_column
+from fencepost.clusters.protocol.varints import (
     VarintError,
     encoded_signed,
     encoded_unsigned,

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from stored_files import ANYONE, TYPES, creation, entry, made, setting
 
-from clusters.data_tree.transactions import (
+from fencepost.clusters.data_tree.transactions import (
     CONTAINER_OWNER,
     TTL_OWNER,
     Change,
@@ -19,9 +19,18 @@ from clusters.data_tree.transactions import (
     ErrorTxn,
     SetAclTxn,
 )
-from clusters.protocol.jute import JuteReader
-from clusters.protocol.zookeeper_records import OPERATIONS, RECORDS, head_of, read, written
-from clusters.protocol.zookeeper_transactions import decoded_transaction, encoded_transaction
+from fencepost.clusters.protocol.jute import JuteReader
+from fencepost.clusters.protocol.zookeeper_records import (
+    OPERATIONS,
+    RECORDS,
+    head_of,
+    read,
+    written,
+)
+from fencepost.clusters.protocol.zookeeper_transactions import (
+    decoded_transaction,
+    encoded_transaction,
+)
 
 
 def values(kind: str) -> st.SearchStrategy[Any]:

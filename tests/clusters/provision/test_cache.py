@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from clusters.provision.cache import (
+from fencepost.clusters.provision.cache import (
     CACHE_VARIABLE,
     abandoned_drafts,
     built_beside,
@@ -15,7 +15,7 @@ from clusters.provision.cache import (
     kept,
     locked,
 )
-from history.failure import HarnessError
+from fencepost.history.failure import HarnessError
 
 pytestmark = pytest.mark.slow
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from clusters.provision.files_read import linked_directories, topmost
+from fencepost.clusters.provision.files_read import linked_directories, topmost
 
 
 def test_where_the_links_of_a_java_lead_to_is_read_too(tmp_path: Path) -> None:

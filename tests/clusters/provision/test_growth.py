@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from clusters.provision.growth import growth_told
+from fencepost.clusters.provision.growth import growth_told
 
 
 def test_what_came_is_told_on_the_way_and_at_the_end(tmp_path: Path) -> None:

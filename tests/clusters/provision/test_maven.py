@@ -18,12 +18,12 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
 
-from clusters.hosts.command import run_command
-from clusters.hosts.warden import Warden
-from clusters.provision import maven
-from clusters.provision.cache import CACHE_VARIABLE
-from clusters.provision.java import Java, find_java
-from clusters.provision.maven import (
+from fencepost.clusters.hosts.command import run_command
+from fencepost.clusters.hosts.warden import Warden
+from fencepost.clusters.provision import maven
+from fencepost.clusters.provision.cache import CACHE_VARIABLE
+from fencepost.clusters.provision.java import Java, find_java
+from fencepost.clusters.provision.maven import (
     MIRROR_VARIABLE,
     PLAIN_VARIABLE,
     Coordinates,
@@ -31,7 +31,7 @@ from clusters.provision.maven import (
     fetch_jars,
     repository,
 )
-from history.failure import HarnessError, UsageError
+from fencepost.history.failure import HarnessError, UsageError
 
 SETTINGS = """<settings xmlns="http://maven.apache.org/SETTINGS/1.0.0">
   <mirrors>

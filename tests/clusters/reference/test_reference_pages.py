@@ -6,18 +6,18 @@ from pathlib import Path
 
 import pytest
 
-from checkers.catalogue import CATALOGUE
-from clusters.reference.nodes.rules import RULES, Rules
-from clusters.reference.pages import (
+from fencepost.checkers.catalogue import CATALOGUE
+from fencepost.clusters.reference.nodes.rules import RULES, Rules
+from fencepost.clusters.reference.pages import (
     ZK_SECTIONS,
     broker_diagram,
     rules_table,
     voter_diagram,
     with_sections,
 )
-from clusters.reference.zk.rules import ZK_RULES
-from harness.trials.trial import STUCK
-from history.failure import UsageError
+from fencepost.clusters.reference.zk.rules import ZK_RULES
+from fencepost.harness.trials.trial import STUCK
+from fencepost.history.failure import UsageError
 
 PAGE = Path(__file__).parents[3] / "docs" / "reference-cluster.md"
 SIMULATOR = PAGE.with_name("simulator.md")
@@ -26,12 +26,12 @@ NODES = Path(__file__).parents[3] / "clusters" / "reference"
 
 def test_the_page_is_as_the_tables_of_the_code() -> None:
     page = PAGE.read_text(encoding="utf-8")
-    assert with_sections(page) == page, "run python -m clusters.reference.pages"
+    assert with_sections(page) == page, "run python -m fencepost.clusters.reference.pages"
 
 
 def test_the_page_of_the_zookeeper_generation_is_as_its_table() -> None:
     page = PAGE.with_name("reference-zookeeper.md").read_text(encoding="utf-8")
-    assert with_sections(page, ZK_SECTIONS) == page, "run python -m clusters.reference.pages"
+    assert with_sections(page, ZK_SECTIONS) == page, "run `make docs`"
 
 
 def test_every_switch_is_a_row_and_every_row_a_switch() -> None:

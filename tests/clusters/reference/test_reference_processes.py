@@ -14,7 +14,7 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic
 
-from clusters.abilities import (
+from fencepost.clusters.abilities import (
     Explains,
     Kills,
     Links,
@@ -25,18 +25,18 @@ from clusters.abilities import (
     Stops,
     Wipes,
 )
-from clusters.hosts.local_host import LocalHost
-from clusters.hosts.place import LOOPBACK, Site
-from clusters.hosts.warden import Warden
-from clusters.kafka.configuration import Listener
-from clusters.kafka.observation import ask_metadata, view_of
-from clusters.kafka_port import Administers, KafkaSpec, LogEnds, Role, role_of
-from clusters.port import Cluster, NodeName, NodeState
-from clusters.reference.driver import ReferenceCluster
-from clusters.reference.shell.formatting import format_directory
-from clusters.topic_spec import TopicSpec
-from history.clock import Clock
-from history.failure import HarnessError, UsageError
+from fencepost.clusters.hosts.local_host import LocalHost
+from fencepost.clusters.hosts.place import LOOPBACK, Site
+from fencepost.clusters.hosts.warden import Warden
+from fencepost.clusters.kafka.configuration import Listener
+from fencepost.clusters.kafka.observation import ask_metadata, view_of
+from fencepost.clusters.kafka_port import Administers, KafkaSpec, LogEnds, Role, role_of
+from fencepost.clusters.port import Cluster, NodeName, NodeState
+from fencepost.clusters.reference.driver import ReferenceCluster
+from fencepost.clusters.reference.shell.formatting import format_directory
+from fencepost.clusters.topic_spec import TopicSpec
+from fencepost.history.clock import Clock
+from fencepost.history.failure import HarnessError, UsageError
 
 pytestmark = pytest.mark.slow
 
@@ -304,7 +304,7 @@ def _node(tmp_path: Path, port: int, **more: str) -> subprocess.CompletedProcess
     }
     path = tmp_path / "server.properties"
     path.write_text("".join(f"{name}={value}\n" for name, value in stated.items()))
-    command = [sys.executable, "-m", "clusters.reference", "--config", str(path)]
+    command = [sys.executable, "-m", "fencepost.clusters.reference", "--config", str(path)]
     return subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
 
 

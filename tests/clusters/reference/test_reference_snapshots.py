@@ -7,15 +7,15 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from clusters.hosts.local_host import LocalHost
-from clusters.hosts.place import Site
-from clusters.hosts.warden import Warden
-from clusters.kafka_port import KafkaSpec
-from clusters.port import NodeName
-from clusters.reference.driver import ReferenceCluster
-from clusters.topic_spec import TopicSpec
-from history.clock import Clock
-from history.failure import HarnessError
+from fencepost.clusters.hosts.local_host import LocalHost
+from fencepost.clusters.hosts.place import Site
+from fencepost.clusters.hosts.warden import Warden
+from fencepost.clusters.kafka_port import KafkaSpec
+from fencepost.clusters.port import NodeName
+from fencepost.clusters.reference.driver import ReferenceCluster
+from fencepost.clusters.topic_spec import TopicSpec
+from fencepost.history.clock import Clock
+from fencepost.history.failure import HarnessError
 
 pytestmark = pytest.mark.slow
 

@@ -9,11 +9,11 @@ import networkx as nx
 import pytest
 from tours import machine, tour
 
-from clusters.protocol.broker_states import BrokerState
-from clusters.reference.nodes.life_cycle_transitions import TRANSITIONS as OF_BROKERS
-from clusters.reference.nodes.quorum.transitions import TRANSITIONS as OF_VOTERS
-from clusters.reference.nodes.quorum.transitions import VoterState
-from clusters.reference.zk.life_cycle_transitions import TRANSITIONS as OF_ZK_BROKERS
+from fencepost.clusters.protocol.broker_states import BrokerState
+from fencepost.clusters.reference.nodes.life_cycle_transitions import TRANSITIONS as OF_BROKERS
+from fencepost.clusters.reference.nodes.quorum.transitions import TRANSITIONS as OF_VOTERS
+from fencepost.clusters.reference.nodes.quorum.transitions import VoterState
+from fencepost.clusters.reference.zk.life_cycle_transitions import TRANSITIONS as OF_ZK_BROKERS
 
 TABLES = pytest.mark.parametrize(
     ("table", "start"),

@@ -9,18 +9,26 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from waiting import kill_all
 
-from clusters.abilities import DisturbsPackets, Kills, Pauses, Snapshots, Starts, Stops, Wipes
-from clusters.hosts.local_host import LocalHost
-from clusters.hosts.place import Site
-from clusters.hosts.warden import Warden
-from clusters.kafka_port import Administers, BrokerCluster, Registers
-from clusters.port import NodeName
-from clusters.reference_zookeeper.driver import DRIVER, ReferenceZooKeeperCluster
-from clusters.reference_zookeeper.system import ReferenceZooKeeperSpec
-from clusters.system import Wanted
-from clusters.topic_spec import TopicSpec
-from history.clock import Clock
-from history.failure import HarnessError
+from fencepost.clusters.abilities import (
+    DisturbsPackets,
+    Kills,
+    Pauses,
+    Snapshots,
+    Starts,
+    Stops,
+    Wipes,
+)
+from fencepost.clusters.hosts.local_host import LocalHost
+from fencepost.clusters.hosts.place import Site
+from fencepost.clusters.hosts.warden import Warden
+from fencepost.clusters.kafka_port import Administers, BrokerCluster, Registers
+from fencepost.clusters.port import NodeName
+from fencepost.clusters.reference_zookeeper.driver import DRIVER, ReferenceZooKeeperCluster
+from fencepost.clusters.reference_zookeeper.system import ReferenceZooKeeperSpec
+from fencepost.clusters.system import Wanted
+from fencepost.clusters.topic_spec import TopicSpec
+from fencepost.history.clock import Clock
+from fencepost.history.failure import HarnessError
 
 pytestmark = pytest.mark.kafka
 

@@ -5,19 +5,19 @@ from pathlib import Path
 
 import pytest
 
-from clusters.abilities import direct
-from clusters.kafka.configuration import nodes_of
-from clusters.port import NodeName
-from clusters.reference.nodes.rules import Rules
-from clusters.reference.zk.rules import ZkRules
-from clusters.reference_zookeeper.configuration import ignored, properties
-from clusters.reference_zookeeper.simulated.driver import DRIVER as SIMULATED
-from clusters.reference_zookeeper.system import ReferenceZooKeeperSpec
-from clusters.systems import MAKES, system_of
-from clusters.zookeeper.configuration import EnsembleServer
-from harness.prepare.reference import level_of, promises_of, release_like, rules_without
-from harness.scenario.scenario import Scenario, load_scenario
-from history.failure import UsageError
+from fencepost.clusters.abilities import direct
+from fencepost.clusters.kafka.configuration import nodes_of
+from fencepost.clusters.port import NodeName
+from fencepost.clusters.reference.nodes.rules import Rules
+from fencepost.clusters.reference.zk.rules import ZkRules
+from fencepost.clusters.reference_zookeeper.configuration import ignored, properties
+from fencepost.clusters.reference_zookeeper.simulated.driver import DRIVER as SIMULATED
+from fencepost.clusters.reference_zookeeper.system import ReferenceZooKeeperSpec
+from fencepost.clusters.systems import MAKES, system_of
+from fencepost.clusters.zookeeper.configuration import EnsembleServer
+from fencepost.harness.prepare.reference import level_of, promises_of, release_like, rules_without
+from fencepost.harness.scenario.scenario import Scenario, load_scenario
+from fencepost.history.failure import UsageError
 
 SERVER = EnsembleServer(
     name=NodeName("zookeeper-1"), number=1, client_port=2181, quorum_port=2, election_port=3

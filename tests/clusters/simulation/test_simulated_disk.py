@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from random import Random
 
-from clusters.node_port.batches import Batches
-from clusters.node_port.storage import METADATA
-from clusters.simulation.disk import Disk
+from fencepost.clusters.node_port.batches import Batches
+from fencepost.clusters.node_port.storage import METADATA
+from fencepost.clusters.simulation.disk import Disk
 
 
 @dataclass

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 from world_toys import ANSWERED, ASKED, REFUSED, Stage, Streamed
 
-from clusters.node_port.effects import SEND
-from clusters.simulation.host import Channel
-from clusters.simulation.kinds import NOTHING
-from clusters.simulation.network import Trouble
+from fencepost.clusters.node_port.effects import SEND
+from fencepost.clusters.simulation.host import Channel
+from fencepost.clusters.simulation.kinds import NOTHING
+from fencepost.clusters.simulation.network import Trouble
 
 
 class Keeper:

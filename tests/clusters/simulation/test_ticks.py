@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from world_toys import Ask, Sleeper
 
-from clusters.simulation.host import SimulatedHost
-from clusters.simulation.world import World
+from fencepost.clusters.simulation.host import SimulatedHost
+from fencepost.clusters.simulation.world import World
 
 _MS = 1_000_000
 _RHYTHM_NS = 20 * _MS

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from world_toys import ANSWERED, ASKED, REFUSED, STARTED, Stage, Told, Toy
 
-from clusters.node_port.effects import CLOSE, EXIT, NOTE, SEND, STOP, WRITE
-from clusters.simulation.host import ProcessState
-from clusters.simulation.trace import MutatedMessageError
-from clusters.simulation.world import WAKE, World
+from fencepost.clusters.node_port.effects import CLOSE, EXIT, NOTE, SEND, STOP, WRITE
+from fencepost.clusters.simulation.host import ProcessState
+from fencepost.clusters.simulation.trace import MutatedMessageError
+from fencepost.clusters.simulation.world import WAKE, World
 
 
 def test_a_request_is_answered_to_who_asked() -> None:

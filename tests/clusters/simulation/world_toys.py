@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from clusters.node_port.alarm import Alarm
-from clusters.node_port.effects import NOTE, SEND, START, TICK, UNREACHABLE, Effects
-from clusters.simulation.host import SimulatedHost
-from clusters.simulation.network import STREAMED_FROM
-from clusters.simulation.world import World
+from fencepost.clusters.node_port.alarm import Alarm
+from fencepost.clusters.node_port.effects import NOTE, SEND, START, TICK, UNREACHABLE, Effects
+from fencepost.clusters.simulation.host import SimulatedHost
+from fencepost.clusters.simulation.network import STREAMED_FROM
+from fencepost.clusters.simulation.world import World
 
 
 @dataclass(slots=True)

@@ -3,8 +3,8 @@
 import pytest
 from disks import jar
 
-from clusters.protocol.metadata_records import Definitions
-from clusters.witness.definitions import definitions_of
+from fencepost.clusters.protocol.metadata_records import Definitions
+from fencepost.clusters.witness.definitions import definitions_of
 
 
 @pytest.fixture(scope="session")

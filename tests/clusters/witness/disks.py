@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from clusters.protocol.record_batches import BatchHeader, encoded_batch_header
-from clusters.protocol.record_encoding import encoded_record
+from fencepost.clusters.protocol.record_batches import BatchHeader, encoded_batch_header
+from fencepost.clusters.protocol.record_encoding import encoded_record
 
 COMMIT, ABORT = b"\x00\x00\x00\x01", b"\x00\x00\x00\x00"
 CONTROL, TRANSACTIONAL = 0x20, 0x10

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from disks import checkpoint
 
-from clusters.witness.checkpoints import (
+from fencepost.clusters.witness.checkpoints import (
     LeaderEpoch,
     Offsets,
     read_leader_epochs,

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from disks import jar
 
-from clusters.witness.definitions import definitions_of
-from history.failure import HarnessError
+from fencepost.clusters.witness.definitions import definitions_of
+from fencepost.history.failure import HarnessError
 
 
 def test_definitions_are_read_from_the_jars_of_kafka_alone(tmp_path: Path) -> None:

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from disks import TOPIC_ID, batch, ours, segment, topic_record
 
-from clusters.protocol.metadata_records import Definitions
-from clusters.witness.live import log_end_offset, topic_names
-from clusters.witness.metadata_log import METADATA_DIRECTORY
+from fencepost.clusters.protocol.metadata_records import Definitions
+from fencepost.clusters.witness.live import log_end_offset, topic_names
+from fencepost.clusters.witness.metadata_log import METADATA_DIRECTORY
 
 ONE_OF_THREE = len(batch([ours(0)] * 3, base_offset=0))
 

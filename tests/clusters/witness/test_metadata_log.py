@@ -17,10 +17,10 @@ from disks import (
     topic_record,
 )
 
-from clusters.port import NodeName
-from clusters.protocol.metadata_records import Definitions
-from clusters.witness.metadata_log import METADATA_DIRECTORY, read_metadata_log
-from history.cluster_schema import METADATA_LOG
+from fencepost.clusters.port import NodeName
+from fencepost.clusters.protocol.metadata_records import Definitions
+from fencepost.clusters.witness.metadata_log import METADATA_DIRECTORY, read_metadata_log
+from fencepost.history.cluster_schema import METADATA_LOG
 
 NODE = NodeName("broker-1")
 

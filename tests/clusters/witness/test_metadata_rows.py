@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from clusters.protocol.metadata_records import DecodedRecord
-from clusters.witness.metadata_log import columns_of
-from history.cluster_schema import METADATA_LOG
+from fencepost.clusters.protocol.metadata_records import DecodedRecord
+from fencepost.clusters.witness.metadata_log import columns_of
+from fencepost.history.cluster_schema import METADATA_LOG
 
 COMMON = {"type", "type_key", "version", "control", "detail"}
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from disks import batch, ours, segment
 
-from clusters.witness.segments import BatchRun, read_batches_file, read_log, segments_of
+from fencepost.clusters.witness.segments import BatchRun, read_batches_file, read_log, segments_of
 
 
 def three(base_offset: int) -> bytes:

@@ -21,14 +21,14 @@ from disks import (
     topic_record,
 )
 
-from clusters.port import NodeName
-from clusters.protocol.metadata_records import Definitions
-from clusters.witness.metadata_log import METADATA_DIRECTORY
-from clusters.witness.witness import find_replicas, read_replica, write_witness
-from history.cluster_schema import REPLICA_RECORDS
-from history.cluster_tables import write_cluster_tables
-from history.failure import HarnessError
-from history.writer import bucket_of
+from fencepost.clusters.port import NodeName
+from fencepost.clusters.protocol.metadata_records import Definitions
+from fencepost.clusters.witness.metadata_log import METADATA_DIRECTORY
+from fencepost.clusters.witness.witness import find_replicas, read_replica, write_witness
+from fencepost.history.cluster_schema import REPLICA_RECORDS
+from fencepost.history.cluster_tables import write_cluster_tables
+from fencepost.history.failure import HarnessError
+from fencepost.history.writer import bucket_of
 
 CONTROLLER, ONE, TWO, GONE = map(NodeName, ("controller-1", "broker-1", "broker-2", "broker-3"))
 TAIL, TORN = f"t-8/{0:020}.log", b"torn"

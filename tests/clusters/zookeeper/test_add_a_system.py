@@ -4,7 +4,7 @@ from dataclasses import fields
 
 from examples import examples_of, run_example
 
-from clusters.zookeeper import system
+from fencepost.clusters.zookeeper import system
 
 
 def test_the_example_of_the_page_builds_the_ensemble_that_the_system_builds() -> None:

@@ -7,10 +7,10 @@ from contextlib import contextmanager
 
 import pytest
 
-from clusters.port import NodeName
-from clusters.protocol.talking import Address
-from clusters.zookeeper.four_letter_words import ask_servers, is_answered_on, state_of
-from clusters.zookeeper.view import ServerState
+from fencepost.clusters.port import NodeName
+from fencepost.clusters.protocol.talking import Address
+from fencepost.clusters.zookeeper.four_letter_words import ask_servers, is_answered_on, state_of
+from fencepost.clusters.zookeeper.view import ServerState
 
 ONE, TWO = NodeName("server-1"), NodeName("server-2")
 SERVING = """Zookeeper version: 3.9.5-293c895a8d966a3ecb92872be4a1daf87d725da2, built on 2026

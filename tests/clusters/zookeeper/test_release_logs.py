@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from clusters.provision.maven import Coordinates
-from clusters.zookeeper.releases import _lacking
+from fencepost.clusters.provision.maven import Coordinates
+from fencepost.clusters.zookeeper.releases import _lacking
 
 
 def jars(*names: str) -> list[Path]:

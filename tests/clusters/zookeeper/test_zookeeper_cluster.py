@@ -7,7 +7,7 @@ import pytest
 from kazoo.client import KazooClient
 from waiting import kill_all, leading
 
-from clusters.abilities import (
+from fencepost.clusters.abilities import (
     DisturbsPackets,
     Kills,
     LosesPower,
@@ -21,15 +21,15 @@ from clusters.abilities import (
     TroublesDisks,
     Wipes,
 )
-from clusters.hosts.local_host import LocalHost
-from clusters.hosts.place import Site
-from clusters.hosts.warden import Warden
-from clusters.port import Observable
-from clusters.system import Wanted
-from clusters.zookeeper.driver import DRIVER, ZooKeeperCluster
-from clusters.zookeeper.system import ZooKeeperSpec
-from history.clock import Clock
-from history.journal import journal_lines, journal_path
+from fencepost.clusters.hosts.local_host import LocalHost
+from fencepost.clusters.hosts.place import Site
+from fencepost.clusters.hosts.warden import Warden
+from fencepost.clusters.port import Observable
+from fencepost.clusters.system import Wanted
+from fencepost.clusters.zookeeper.driver import DRIVER, ZooKeeperCluster
+from fencepost.clusters.zookeeper.system import ZooKeeperSpec
+from fencepost.history.clock import Clock
+from fencepost.history.journal import journal_lines, journal_path
 
 pytestmark = pytest.mark.kafka
 

@@ -1,13 +1,13 @@
 """Each server's files lead it to the others, over whatever the route puts in between."""
 
-from clusters.port import CLIENTS, NodeName
-from clusters.zookeeper.configuration import (
+from fencepost.clusters.port import CLIENTS, NodeName
+from fencepost.clusters.zookeeper.configuration import (
     EnsembleServer,
     configuration,
     hosts_file,
     links_between,
 )
-from clusters.zookeeper.system import SYSTEM, ZooKeeperSpec
+from fencepost.clusters.zookeeper.system import SYSTEM, ZooKeeperSpec
 
 SERVERS = tuple(
     EnsembleServer(

@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from clusters.hosts.warden import Warden
-from clusters.provision import release_line
-from clusters.provision import releases as fetching
-from clusters.provision.cache import CACHE_VARIABLE
-from clusters.provision.java import Java
-from clusters.provision.maven import Coordinates, NotInRepositoryError, RunProgram
-from clusters.zookeeper.releases import fetch_release, is_here
-from history.failure import UsageError
+from fencepost.clusters.hosts.warden import Warden
+from fencepost.clusters.provision import release_line
+from fencepost.clusters.provision import releases as fetching
+from fencepost.clusters.provision.cache import CACHE_VARIABLE
+from fencepost.clusters.provision.java import Java
+from fencepost.clusters.provision.maven import Coordinates, NotInRepositoryError, RunProgram
+from fencepost.clusters.zookeeper.releases import fetch_release, is_here
+from fencepost.history.failure import UsageError
 
 JAVA = Java(home=Path("/j"), executable=Path("/j/bin/java"), version="17", build="b", source="s")
 

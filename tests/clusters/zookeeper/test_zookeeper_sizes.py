@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 from kazoo.client import KazooClient
 
-from clusters.hosts.local_host import LocalHost
-from clusters.hosts.place import Site
-from clusters.hosts.warden import Warden
-from clusters.system import Wanted
-from clusters.zookeeper.driver import DRIVER, ZooKeeperCluster
-from clusters.zookeeper.system import ZooKeeperSpec
-from history.clock import Clock
+from fencepost.clusters.hosts.local_host import LocalHost
+from fencepost.clusters.hosts.place import Site
+from fencepost.clusters.hosts.warden import Warden
+from fencepost.clusters.system import Wanted
+from fencepost.clusters.zookeeper.driver import DRIVER, ZooKeeperCluster
+from fencepost.clusters.zookeeper.system import ZooKeeperSpec
+from fencepost.history.clock import Clock
 
 pytestmark = pytest.mark.kafka
 

@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from clusters.system import Make, System
-from clusters.systems import SYSTEMS
-from clusters.zookeeper.system import ZooKeeperSpec
-from harness.scenario.sections import parse_cluster
-from history.failure import SpecError
-from workloads.registry import KINDS
+from fencepost.clusters.system import Make, System
+from fencepost.clusters.systems import SYSTEMS
+from fencepost.clusters.zookeeper.system import ZooKeeperSpec
+from fencepost.harness.scenario.sections import parse_cluster
+from fencepost.history.failure import SpecError
+from fencepost.workloads.registry import KINDS
 
 
 def test_servers_are_numbered_and_decide() -> None:

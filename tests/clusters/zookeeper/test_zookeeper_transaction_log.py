@@ -4,7 +4,7 @@ import struct
 from pathlib import Path
 from zlib import adler32
 
-from clusters.zookeeper.transaction_log import holdings_of
+from fencepost.clusters.zookeeper.transaction_log import holdings_of
 
 EPOCH = 1 << 32
 

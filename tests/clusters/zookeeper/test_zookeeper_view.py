@@ -5,14 +5,14 @@ from dataclasses import replace
 
 import pytest
 
-from clusters.observation import AllRecovered, Condition, Observation
-from clusters.port import NodeName, NodeState
-from clusters.stage import Stage
-from clusters.targets import NotNowError
-from clusters.zookeeper.view import EnsembleView, ServerState, first_view
-from history.failure import SpecError
-from nemesis.targets import Scene, parse_target, resolve, target_data
-from nemesis.verbs.await_condition import parse_condition
+from fencepost.clusters.observation import AllRecovered, Condition, Observation
+from fencepost.clusters.port import NodeName, NodeState
+from fencepost.clusters.stage import Stage
+from fencepost.clusters.targets import NotNowError
+from fencepost.clusters.zookeeper.view import EnsembleView, ServerState, first_view
+from fencepost.history.failure import SpecError
+from fencepost.nemesis.targets import Scene, parse_target, resolve, target_data
+from fencepost.nemesis.verbs.await_condition import parse_condition
 
 NODES = tuple(NodeName(f"server-{number}") for number in (1, 2, 3))
 STAGE = Stage(nodes=NODES, system="zookeeper")

@@ -9,10 +9,10 @@ from typing import Final
 
 import pytest
 
-from clusters.port import NodeName
-from clusters.protocol.talking import Address
-from clusters.zookeeper.znodes import ZnodeReader, children_of, data_of
-from history.failure import HarnessError
+from fencepost.clusters.port import NodeName
+from fencepost.clusters.protocol.talking import Address
+from fencepost.clusters.zookeeper.znodes import ZnodeReader, children_of, data_of
+from fencepost.history.failure import HarnessError
 
 TREE: Final[Mapping[str, bytes]] = {"/a": b"one", "/b": b""}
 CHILDREN: Final = ("a", "b")

@@ -4,9 +4,9 @@ import sys
 from functools import partial
 from pathlib import Path
 
-from harness.cli import night_course
-from harness.cli.main import main
-from harness.series.night_child import ChildRuns
+from fencepost.harness.cli import night_course
+from fencepost.harness.cli.main import main
+from fencepost.harness.series.night_child import ChildRuns
 
 CHILD = Path(__file__).with_name("night_child.py")
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.cli.main import main
-from nemesis.verbs.registry import EPISODES
+from fencepost.harness.cli.main import main
+from fencepost.nemesis.verbs.registry import EPISODES
 
 
 def call(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
@@ -25,7 +25,7 @@ def test_a_mistake_of_our_own_never_looks_like_an_invalid_run(
     def mistaken() -> None:
         raise KeyError("nobody foresaw this")
 
-    monkeypatch.setattr("harness.cli.scenarios.library", mistaken)
+    monkeypatch.setattr("fencepost.harness.cli.scenarios.library", mistaken)
     code, _, said = call(capsys, "scenarios")
     assert code == 255
     assert "Traceback" in said
@@ -142,7 +142,7 @@ def test_nothing_is_cleaned_where_nothing_was_left(
 ) -> None:
     # Other runs of this machine, and tests that kill one, are nobody's to clean here.
     monkeypatch.setenv("FENCEPOST_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr("harness.doctor.clean.orphans", tuple)
+    monkeypatch.setattr("fencepost.harness.doctor.clean.orphans", tuple)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     code, out, _ = call(capsys, "clean", "--json", "--results", str(tmp_path))
     assert code == 0

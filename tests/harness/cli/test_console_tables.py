@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from harness.cli.main import main
-from harness.cli.tables import console, table_of
-from harness.doctor import doctor
-from harness.doctor.doctor import DoctorFinding
-from harness.scenario.sources import library
+from fencepost.harness.cli.main import main
+from fencepost.harness.cli.tables import console, table_of
+from fencepost.harness.doctor import doctor
+from fencepost.harness.doctor.doctor import DoctorFinding
+from fencepost.harness.scenario.sources import library
 
 
 def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[str]:

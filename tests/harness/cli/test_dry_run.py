@@ -7,19 +7,19 @@ from typing import Any
 import pytest
 import yaml
 
-from clusters.kafka_port import KafkaSpec
-from clusters.system import Make
-from clusters.systems import MAKES, SYSTEMS
-from harness.cli.main import main
-from harness.cli.plan import plan_data
-from harness.prepare import releases as releases_module
-from harness.run import run as run_module
-from harness.run.plan import planned
-from harness.scenario.on_other_system import SYSTEM_KEY
-from harness.scenario.options import RunOptions
-from harness.scenario.scenario import load_scenario
-from harness.scenario.sources import find_scenario, library
-from history.failure import UsageError
+from fencepost.clusters.kafka_port import KafkaSpec
+from fencepost.clusters.system import Make
+from fencepost.clusters.systems import MAKES, SYSTEMS
+from fencepost.harness.cli.main import main
+from fencepost.harness.cli.plan import plan_data
+from fencepost.harness.prepare import releases as releases_module
+from fencepost.harness.run import run as run_module
+from fencepost.harness.run.plan import planned
+from fencepost.harness.scenario.on_other_system import SYSTEM_KEY
+from fencepost.harness.scenario.options import RunOptions
+from fencepost.harness.scenario.scenario import load_scenario
+from fencepost.harness.scenario.sources import find_scenario, library
+from fencepost.history.failure import UsageError
 
 
 @pytest.fixture(autouse=True)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import click
 import pytest
 
-from harness.cli.main import cli
+from fencepost.harness.cli.main import cli
 
 _SENTENCE = re.compile(r"[A-Z][^[]+[.)]")
 

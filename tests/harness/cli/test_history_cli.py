@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from sealed_runs import sealed_table
 
-from harness.cli.main import WRONG_USE, main
-from history.manifest import read_manifest
-from history.models import Model
-from history.run_directory import find_run
+from fencepost.harness.cli.main import WRONG_USE, main
+from fencepost.history.manifest import read_manifest
+from fencepost.history.models import Model
+from fencepost.history.run_directory import find_run
 
 
 def called(*words: str) -> int:

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from bench.checkers import SECTIONS
-from bench.command import CHECKER_SECTIONS, SIMULATOR_SECTIONS
-from bench.simulator import SECTIONS as SIMULATOR_PARTS
-from harness.cli.main import cli
-from harness.run.lock import only_run
+from fencepost.bench.checkers import SECTIONS
+from fencepost.bench.command import CHECKER_SECTIONS, SIMULATOR_SECTIONS
+from fencepost.bench.simulator import SECTIONS as SIMULATOR_PARTS
+from fencepost.harness.cli.main import cli
+from fencepost.harness.run.lock import only_run
 
 HEAVY = {"bokeh", "confluent_kafka", "cryptography", "docker", "hypothesis"} | {
     *("pandas", "paramiko", "pyspark", "requests", "scipy")
@@ -122,7 +122,7 @@ def test_a_command_explains_itself_at_once(tmp_path: Path, command: str) -> None
         # With NetworkX: of each random fault an example is drawn, of a partition as well.
         ("run packet-storm --cluster kafka", "run it with --host netns or docker", 1270),
         # With the plans of trials.
-        ("simulate disks", "this cluster cannot do that", 1000),
+        ("simulate disks", "this cluster cannot do that", 1005),
         ("selftest --rule nosuch", "has no such rule", 620),
         # With the transformations, which change tables.
         ("selftest --metamorphic --transformation nosuch", "no such transformation", 740),

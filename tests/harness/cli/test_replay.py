@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from harness.cli.running import replayed
-from harness.scenario.scenario import load_scenario
-from harness.scenario.sources import find_scenario
-from history.failure import UsageError
-from history.run_directory import RunDirectory
-from nemesis.play import step_data, step_word
-from nemesis.verbs.step import OnNodes
+from fencepost.harness.cli.running import replayed
+from fencepost.harness.scenario.scenario import load_scenario
+from fencepost.harness.scenario.sources import find_scenario
+from fencepost.history.failure import UsageError
+from fencepost.history.run_directory import RunDirectory
+from fencepost.nemesis.play import step_data, step_word
+from fencepost.nemesis.verbs.step import OnNodes
 
 
 def test_a_replay_is_the_runs_scenario_with_the_play_it_performed(tmp_path: Path) -> None:

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from harness.cli.main import main
-from harness.run import reports
-from history.run_directory import RunDirectory
-from report.sequence import Window
+from fencepost.harness.cli.main import main
+from fencepost.harness.run import reports
+from fencepost.history.run_directory import RunDirectory
+from fencepost.report.sequence import Window
 
 
 def call(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str]:

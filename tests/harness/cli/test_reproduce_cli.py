@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 from series_doubles import BOTH, SCENARIO, runner, ticking, verdict
 
-from checkers.verdict import Verdict
-from harness.cli import reproducing as command
-from harness.cli.main import main
-from harness.series.reproduce import reproduce
-from harness.series.reproduction import SeriesState
-from harness.series.reproduction_file import read_reproduction
-from harness.series.track_record import BEGIN, END
-from history.failure import HarnessError, UsageError
+from fencepost.checkers.verdict import Verdict
+from fencepost.harness.cli import reproducing as command
+from fencepost.harness.cli.main import main
+from fencepost.harness.series.reproduce import reproduce
+from fencepost.harness.series.reproduction import SeriesState
+from fencepost.harness.series.reproduction_file import read_reproduction
+from fencepost.harness.series.track_record import BEGIN, END
+from fencepost.history.failure import HarnessError, UsageError
 
 HIT = verdict(*BOTH)
 SOUND = verdict()

@@ -4,14 +4,14 @@ import json
 
 import pytest
 
-from clusters.reference.oracle.finding import Finding
-from harness.cli.main import main
-from harness.cli.simulating import _say_tally, _tally_json
-from harness.scenario.trial_spec import Storm
-from harness.trials.plan import drawn_plan
-from harness.trials.series import TrialTally
-from harness.trials.trial import TrialResult
-from harness.trials.zk_plan import drawn_zk_plan
+from fencepost.clusters.reference.oracle.finding import Finding
+from fencepost.harness.cli.main import main
+from fencepost.harness.cli.simulating import _say_tally, _tally_json
+from fencepost.harness.scenario.trial_spec import Storm
+from fencepost.harness.trials.plan import drawn_plan
+from fencepost.harness.trials.series import TrialTally
+from fencepost.harness.trials.trial import TrialResult
+from fencepost.harness.trials.zk_plan import drawn_zk_plan
 
 WHY = "t-0: every member of its ISR [1] had lost its disk"
 

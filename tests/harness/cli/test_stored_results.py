@@ -11,9 +11,9 @@ import pytest
 from commands import Ended, Fencepost
 from manifests import MANIFEST, mark_of_a_reused_pid
 
-from clusters.hosts.process import harness_mark
-from history.manifest import RunState, read_manifest, write_manifest
-from history.run_directory import RunDirectory
+from fencepost.clusters.hosts.process import harness_mark
+from fencepost.history.manifest import RunState, read_manifest, write_manifest
+from fencepost.history.run_directory import RunDirectory
 
 NOW = datetime.now(UTC)
 Make = Callable[..., RunDirectory]

@@ -10,21 +10,21 @@ import pytest
 import series_doubles
 from series_doubles import SCENARIO, runner, ticking, verdict
 
-from checkers.grounds.windows import WindowKind, figures_of
-from checkers.verdict import CheckResult, Validity, Verdict
-from harness.cli import reproducing
-from harness.cli.main import main
-from harness.cli.tables import console
-from harness.cli.window_table import say_windows
-from harness.progress import Progress
-from harness.run.outcome import RunOutcome
-from harness.scenario.options import RunOptions
-from harness.scenario.scenario import Scenario
-from harness.series.reproduce import reproduce
-from harness.series.reproduction import SeriesRun
-from harness.series.reproduction_file import read_reproduction
-from harness.series.window_grid import window_grid
-from history.failure import HarnessError
+from fencepost.checkers.grounds.windows import WindowKind, figures_of
+from fencepost.checkers.verdict import CheckResult, Validity, Verdict
+from fencepost.harness.cli import reproducing
+from fencepost.harness.cli.main import main
+from fencepost.harness.cli.tables import console
+from fencepost.harness.cli.window_table import say_windows
+from fencepost.harness.progress import Progress
+from fencepost.harness.run.outcome import RunOutcome
+from fencepost.harness.scenario.options import RunOptions
+from fencepost.harness.scenario.scenario import Scenario
+from fencepost.harness.series.reproduce import reproduce
+from fencepost.harness.series.reproduction import SeriesRun
+from fencepost.harness.series.reproduction_file import read_reproduction
+from fencepost.harness.series.window_grid import window_grid
+from fencepost.history.failure import HarnessError
 
 EndWith = Callable[..., None]
 
@@ -97,8 +97,8 @@ def runs_end(monkeypatch: pytest.MonkeyPatch) -> EndWith:
         def performed(plan: tuple[Scenario, RunOptions], progress: Progress) -> RunOutcome:
             return run(*plan, progress)
 
-        monkeypatch.setattr("harness.run.plan.planned", planned)
-        monkeypatch.setattr("harness.run.run.run_planned", performed)
+        monkeypatch.setattr("fencepost.harness.run.plan.planned", planned)
+        monkeypatch.setattr("fencepost.harness.run.run.run_planned", performed)
 
     return end_with
 

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from manifests import MANIFEST, mark_of_a_reused_pid
 
-from clusters.hosts.process import harness_mark
-from harness.doctor.clean import clean_machine
-from history.manifest import Manifest, RunState, read_manifest, write_manifest
-from history.run_directory import RunDirectory
+from fencepost.clusters.hosts.process import harness_mark
+from fencepost.harness.doctor.clean import clean_machine
+from fencepost.history.manifest import Manifest, RunState, read_manifest, write_manifest
+from fencepost.history.run_directory import RunDirectory
 
 
 def manifest(**changes: object) -> Manifest:

@@ -10,7 +10,7 @@ import pytest
 from nights_at_rates import drawn, night, run
 from scipy.stats import binom, fisher_exact
 
-from harness.gate.called import (
+from fencepost.harness.gate.called import (
     CalledFinding,
     FindingCall,
     Trend,
@@ -18,7 +18,7 @@ from harness.gate.called import (
     doubts,
     runs_until_resolved,
 )
-from harness.gate.nights import NightRecord, NightVerdict, read_night
+from fencepost.harness.gate.nights import NightRecord, NightVerdict, read_night
 
 RATES = {f"storm/at-{rate}": rate for rate in (0.05, 0.1, 0.2, 0.3, 0.5, 0.75, 1.0)}
 A, B = "storm/lost-write", "storm/stuck-isr"

@@ -13,7 +13,7 @@ import pytest
 import yaml
 from nights_at_rates import run
 
-from harness.gate.known_issues import read_known_issues
+from fencepost.harness.gate.known_issues import read_known_issues
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "ci.md").read_text("utf-8")
@@ -47,7 +47,7 @@ def in_a_checkout(folder: Path, findings: list[str]) -> dict[str, str]:
     scripts = {
         "pip": "exit 0",
         "fencepost": f'[ "$1" = night ] && exec {python} {stand_ins}/night.py\n'
-        f'exec {python} -m harness.cli "$@"',
+        f'exec {python} -m fencepost "$@"',
     }
     for name, text in scripts.items():
         (stand_ins / name).write_text(f"#!/bin/sh\n{text}\n")

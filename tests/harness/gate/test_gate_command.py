@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from nights_at_rates import night, run
 
-from harness.cli.main import main
+from fencepost.harness.cli.main import main
 
 A = "storm/stale-epoch-join/AlterPartition:leader→controller"
 KNOWN = """\

@@ -3,9 +3,9 @@
 from datetime import UTC, datetime
 from pathlib import Path
 
-from harness.gate.nights import read_night, stored_night
-from harness.series.night import Night, NightRun, NightStore, left_out
-from harness.series.night_file import Cell
+from fencepost.harness.gate.nights import read_night, stored_night
+from fencepost.harness.series.night import Night, NightRun, NightStore, left_out
+from fencepost.harness.series.night_file import Cell
 
 CELL = Cell(
     entry=0,

@@ -15,17 +15,17 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from sealed_runs import sealed_table
 
-from harness.histories.built_run import KAFKA
-from harness.histories.files import Import, exported, imported
-from harness.histories.format import Format
-from history.failure import UsageError
-from history.manifest import read_manifest, write_manifest
-from history.models import MODEL_TABLES, OPEN_MODELS, Isolation, Model
-from history.open.edn import edn_text
-from history.open.scalars import ORIGINALS_FILE, Originals
-from history.run_directory import RunDirectory
-from history.schema import MODEL_OPERATIONS
-from history.seal import seal
+from fencepost.harness.histories.built_run import KAFKA
+from fencepost.harness.histories.files import Import, exported, imported
+from fencepost.harness.histories.format import Format
+from fencepost.history.failure import UsageError
+from fencepost.history.manifest import read_manifest, write_manifest
+from fencepost.history.models import MODEL_TABLES, OPEN_MODELS, Isolation, Model
+from fencepost.history.open.edn import edn_text
+from fencepost.history.open.scalars import ORIGINALS_FILE, Originals
+from fencepost.history.run_directory import RunDirectory
+from fencepost.history.schema import MODEL_OPERATIONS
+from fencepost.history.seal import seal
 
 pytestmark = pytest.mark.slow
 

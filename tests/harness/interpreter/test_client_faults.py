@@ -8,11 +8,11 @@ import pytest
 import yaml
 from interpreter_doubles import STAGE, Bench, FakeClients, play
 
-from harness.interpreter.client_faults import ClientFaults
-from harness.interpreter.interpreter import Interpreter
-from history.failure import SpecError
-from nemesis.clients import ControlsClients
-from nemesis.play import parse_play
+from fencepost.harness.interpreter.client_faults import ClientFaults
+from fencepost.harness.interpreter.interpreter import Interpreter
+from fencepost.history.failure import SpecError
+from fencepost.nemesis.clients import ControlsClients
+from fencepost.nemesis.play import parse_play
 
 
 class ClientBench(Bench):

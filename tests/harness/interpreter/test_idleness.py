@@ -1,5 +1,5 @@
-from harness.interpreter.idleness import Idleness
-from nemesis.waiting import Awaited, Waiting
+from fencepost.harness.interpreter.idleness import Idleness
+from fencepost.nemesis.waiting import Awaited, Waiting
 
 RECOVERY = Waiting(kind=Awaited.RECOVERY, words="broker-1")
 TURN = Waiting(kind=Awaited.TURN, words="wipe")

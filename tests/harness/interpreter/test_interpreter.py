@@ -13,24 +13,24 @@ from fake_cluster import NODES, FakeCluster
 from fake_wire import FakeWire
 from interpreter_doubles import STAGE, Bench, PacketCluster, network_of, play
 
-from clusters.kafka_port import ClusterView, PartitionView
-from clusters.port import NodeName, NodeRoles, NodeState
-from harness.interpreter import cutting
-from harness.interpreter.books import PerformedPlay
-from harness.interpreter.mixing import perform_mix
-from harness.interpreter.policy import Policy
-from harness.interpreter.window_book import WindowBook
-from history.clock import Clock
-from history.failure import HarnessError
-from history.journal import RowJournal, journal_lines
-from nemesis.mix import Mix
-from nemesis.mix_spec import MixSpec
-from nemesis.play import parse_play
-from nemesis.targets import NamedNodes
-from nemesis.verbs.kill import Kill
-from nemesis.verbs.pause import Resume
-from nemesis.verbs.rule import Lay
-from nemesis.wire.rules import Delay
+from fencepost.clusters.kafka_port import ClusterView, PartitionView
+from fencepost.clusters.port import NodeName, NodeRoles, NodeState
+from fencepost.harness.interpreter import cutting
+from fencepost.harness.interpreter.books import PerformedPlay
+from fencepost.harness.interpreter.mixing import perform_mix
+from fencepost.harness.interpreter.policy import Policy
+from fencepost.harness.interpreter.window_book import WindowBook
+from fencepost.history.clock import Clock
+from fencepost.history.failure import HarnessError
+from fencepost.history.journal import RowJournal, journal_lines
+from fencepost.nemesis.mix import Mix
+from fencepost.nemesis.mix_spec import MixSpec
+from fencepost.nemesis.play import parse_play
+from fencepost.nemesis.targets import NamedNodes
+from fencepost.nemesis.verbs.kill import Kill
+from fencepost.nemesis.verbs.pause import Resume
+from fencepost.nemesis.verbs.rule import Lay
+from fencepost.nemesis.wire.rules import Delay
 
 B1 = NamedNodes(nodes=(NODES[1],))
 

@@ -8,12 +8,12 @@ import pytest
 from fake_cluster import FakeCluster
 from interpreter_doubles import Bench
 
-from clusters.port import NodeName
-from harness.interpreter.idleness import Idleness
-from harness.interpreter.mixing import FAILURES_MAX, IDLE_S_MAX, perform_mix
-from history.failure import HarnessError
-from nemesis.mix import Mix
-from nemesis.mix_spec import MixSpec
+from fencepost.clusters.port import NodeName
+from fencepost.harness.interpreter.idleness import Idleness
+from fencepost.harness.interpreter.mixing import FAILURES_MAX, IDLE_S_MAX, perform_mix
+from fencepost.history.failure import HarnessError
+from fencepost.nemesis.mix import Mix
+from fencepost.nemesis.mix_spec import MixSpec
 
 ONE_BROKER = MixSpec(
     faults=("kill",), targets=("one broker",), gap_s=(1.0, 1.0), duration_s=(1.0, 1.0)

@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 from interpreter_doubles import Bench
 
-from clusters.kafka_port import ClusterView, PartitionView
-from clusters.kafka_zookeeper.view import KafkaZooKeeperView, first_view
-from clusters.observation import Observation
-from clusters.port import NodeName, NodeState
-from harness.interpreter.network import watch_name
-from harness.interpreter.observer import whole_nodes
+from fencepost.clusters.kafka_port import ClusterView, PartitionView
+from fencepost.clusters.kafka_zookeeper.view import KafkaZooKeeperView, first_view
+from fencepost.clusters.observation import Observation
+from fencepost.clusters.port import NodeName, NodeState
+from fencepost.harness.interpreter.network import watch_name
+from fencepost.harness.interpreter.observer import whole_nodes
 
 IDS = {NodeName(f"broker-{number}"): number for number in (1, 2, 3)}
 B2 = NodeName("broker-2")

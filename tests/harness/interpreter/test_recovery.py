@@ -1,7 +1,7 @@
 """Who does not come back is started anew: nobody else, and less and less often."""
 
-from clusters.port import NodeName
-from harness.interpreter.recovery import Recovery
+from fencepost.clusters.port import NodeName
+from fencepost.harness.interpreter.recovery import Recovery
 
 ONE, TWO = NODES = (NodeName("broker-1"), NodeName("broker-2"))
 

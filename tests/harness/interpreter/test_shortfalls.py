@@ -2,12 +2,12 @@
 
 import pytest
 
-from clusters.kafka_port import ClusterView, PartitionView
-from clusters.observation import Observation
-from clusters.port import NodeName, NodeState
-from harness.interpreter.shortfalls import Shortfalls
-from history.clock import Clock
-from history.manifest import NotWhole
+from fencepost.clusters.kafka_port import ClusterView, PartitionView
+from fencepost.clusters.observation import Observation
+from fencepost.clusters.port import NodeName, NodeState
+from fencepost.harness.interpreter.shortfalls import Shortfalls
+from fencepost.history.clock import Clock
+from fencepost.history.manifest import NotWhole
 
 WHOLE = {
     "t-0": PartitionView(leader=1, isr=(1, 2, 3), replicas=(1, 2, 3)),

@@ -2,19 +2,19 @@
 
 from collections.abc import Mapping
 
-from clusters.port import NodeName
-from harness.interpreter.window_book import WindowBook
-from nemesis.targets import NamedNodes, Scene
-from nemesis.verbs.episode import EpisodeWindow
-from nemesis.verbs.kill import Kill
-from nemesis.verbs.lift import Lift
-from nemesis.verbs.move_leader import MoveLeader
-from nemesis.verbs.rule import Lay
-from nemesis.verbs.start import Start
-from nemesis.verbs.step import Step
-from nemesis.verbs.wipe import Wipe
-from nemesis.wire.rules import Hold, Match
-from nemesis.wire.status import RuleStatus, WireStatus
+from fencepost.clusters.port import NodeName
+from fencepost.harness.interpreter.window_book import WindowBook
+from fencepost.nemesis.targets import NamedNodes, Scene
+from fencepost.nemesis.verbs.episode import EpisodeWindow
+from fencepost.nemesis.verbs.kill import Kill
+from fencepost.nemesis.verbs.lift import Lift
+from fencepost.nemesis.verbs.move_leader import MoveLeader
+from fencepost.nemesis.verbs.rule import Lay
+from fencepost.nemesis.verbs.start import Start
+from fencepost.nemesis.verbs.step import Step
+from fencepost.nemesis.verbs.wipe import Wipe
+from fencepost.nemesis.wire.rules import Hold, Match
+from fencepost.nemesis.wire.status import RuleStatus, WireStatus
 
 CONTROLLER, BROKER = NodeName("controller-1"), NodeName("broker-1")
 SCENE = Scene(

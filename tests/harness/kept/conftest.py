@@ -9,20 +9,20 @@ from pathlib import Path
 import pytest
 from manifests import MANIFEST
 
-from clusters.hosts.local_host import LocalHost
-from clusters.hosts.place import LOOPBACK, Site
-from clusters.hosts.ports import ReservedPorts
-from clusters.hosts.warden import Warden
-from clusters.kafka_port import KafkaSpec
-from clusters.port import NodeName
-from clusters.reference.driver import ReferenceCluster
-from clusters.topic_spec import TopicSpec
-from harness.kept.keeping import end_kept
-from harness.kept.kept_cluster import discard_kept, kept_of
-from harness.run.starts import write_starts
-from history.clock import Clock
-from history.manifest import RunState, write_manifest
-from history.run_directory import RunDirectory
+from fencepost.clusters.hosts.local_host import LocalHost
+from fencepost.clusters.hosts.place import LOOPBACK, Site
+from fencepost.clusters.hosts.ports import ReservedPorts
+from fencepost.clusters.hosts.warden import Warden
+from fencepost.clusters.kafka_port import KafkaSpec
+from fencepost.clusters.port import NodeName
+from fencepost.clusters.reference.driver import ReferenceCluster
+from fencepost.clusters.topic_spec import TopicSpec
+from fencepost.harness.kept.keeping import end_kept
+from fencepost.harness.kept.kept_cluster import discard_kept, kept_of
+from fencepost.harness.run.starts import write_starts
+from fencepost.history.clock import Clock
+from fencepost.history.manifest import RunState, write_manifest
+from fencepost.history.run_directory import RunDirectory
 
 
 @pytest.fixture(autouse=True)

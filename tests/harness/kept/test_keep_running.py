@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from commands import Fencepost
 
-from harness.kept.kept_cluster import kept_of
-from history.run_directory import RunDirectory
+from fencepost.harness.kept.kept_cluster import kept_of
+from fencepost.history.run_directory import RunDirectory
 
 MAIN = Path(__file__).parents[1] / "cli/night_main.py"
 ROOT = Path(__file__).parents[3]

@@ -15,22 +15,22 @@ import pytest
 from commands import Fencepost
 from waiting import until
 
-from clusters.abilities import NodeStart
-from clusters.hosts.process import harness_lives, orphans
-from clusters.kafka.observation import ask_metadata
-from clusters.link_protocol import LinkProtocol
-from clusters.port import NodeName
-from clusters.processes.properties import properties_file
-from harness.cli.keeping import Keeping
-from harness.doctor.clean import clean_machine
-from harness.doctor.stored_runs import stored_runs
-from harness.kept.holder import moved
-from harness.kept.keeping import end_kept, keep
-from harness.kept.kept_cluster import KeptCluster, kept_of
-from harness.run.starts import RunStarts, read_starts
-from harness.serve.stored import StoredRuns
-from history.failure import HarnessError, UsageError
-from history.run_directory import RunDirectory
+from fencepost.clusters.abilities import NodeStart
+from fencepost.clusters.hosts.process import harness_lives, orphans
+from fencepost.clusters.kafka.observation import ask_metadata
+from fencepost.clusters.link_protocol import LinkProtocol
+from fencepost.clusters.port import NodeName
+from fencepost.clusters.processes.properties import properties_file
+from fencepost.harness.cli.keeping import Keeping
+from fencepost.harness.doctor.clean import clean_machine
+from fencepost.harness.doctor.stored_runs import stored_runs
+from fencepost.harness.kept.holder import moved
+from fencepost.harness.kept.keeping import end_kept, keep
+from fencepost.harness.kept.kept_cluster import KeptCluster, kept_of
+from fencepost.harness.run.starts import RunStarts, read_starts
+from fencepost.harness.serve.stored import StoredRuns
+from fencepost.history.failure import HarnessError, UsageError
+from fencepost.history.run_directory import RunDirectory
 
 
 def kept_for(run: RunDirectory, seconds: float = 600) -> KeptCluster:
@@ -122,7 +122,7 @@ def test_it_ends_at_its_time(run: RunDirectory) -> None:
 def test_it_is_over_when_none_of_its_nodes_is_left(run: RunDirectory) -> None:
     holder, *others = all_of(kept_for(run))
     for process in others:
-        if "clusters.reference" in process.cmdline():
+        if "fencepost.clusters.reference" in process.cmdline():
             process.kill()
     assert until(lambda: not holder.is_running())
     assert not run.kept.exists()
@@ -133,7 +133,7 @@ def test_a_command_that_is_interrupted_leaves_no_cluster(
     run: RunDirectory, results: Path, number: signal.Signals
 ) -> None:
     """SIGTERM ends the command at once: what it started hears that nobody listens any more."""
-    words = [sys.executable, "-m", "harness.cli", "start", "smoke", "--results", str(results)]
+    words = [sys.executable, "-m", "fencepost", "start", "smoke", "--results", str(results)]
     with subprocess.Popen(words, stderr=subprocess.PIPE, text=True) as command:
         assert until(run.kept_path.exists)
         command.send_signal(number)

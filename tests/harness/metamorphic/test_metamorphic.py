@@ -10,21 +10,21 @@ from pathlib import Path
 import pytest
 from commands import Fencepost
 
-import harness.cli.metamorphic as command
-import harness.metamorphic.metamorphic as judging
-from checkers.catalogue import TABLE_CHECKS
-from checkers.check import check_run
-from checkers.facts import Judged, Tables
-from checkers.metadata.view import MetadataView, counted
-from checkers.proof import Proof
-from checkers.runner.tasks import InProcessTasks
-from checkers.verdict import Validity, Verdict, read_verdict
-from harness.metamorphic.metamorphic import Transformed, outcomes, verdict_before
-from harness.metamorphic.transformation import transformation_of
-from harness.metamorphic.transformations import TRANSFORMATIONS
-from harness.trials.plan import drawn_plan
-from harness.trials.store import store_trial
-from history.run_directory import RunDirectory
+import fencepost.harness.cli.metamorphic as command
+import fencepost.harness.metamorphic.metamorphic as judging
+from fencepost.checkers.catalogue import TABLE_CHECKS
+from fencepost.checkers.check import check_run
+from fencepost.checkers.facts import Judged, Tables
+from fencepost.checkers.metadata.view import MetadataView, counted
+from fencepost.checkers.proof import Proof
+from fencepost.checkers.runner.tasks import InProcessTasks
+from fencepost.checkers.verdict import Validity, Verdict, read_verdict
+from fencepost.harness.metamorphic.metamorphic import Transformed, outcomes, verdict_before
+from fencepost.harness.metamorphic.transformation import transformation_of
+from fencepost.harness.metamorphic.transformations import TRANSFORMATIONS
+from fencepost.harness.trials.plan import drawn_plan
+from fencepost.harness.trials.store import store_trial
+from fencepost.history.run_directory import RunDirectory
 
 BAD = "two-leaders"
 """The check in the place of which a bad one is planted; it rests on no assumption of the tape."""

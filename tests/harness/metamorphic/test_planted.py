@@ -8,19 +8,19 @@ from pathlib import Path
 import pytest
 from commands import Fencepost
 
-import harness.metamorphic.metamorphic as judging
-from checkers.catalogue import CATALOGUE, TABLE_CHECKS
-from checkers.check import check_run
-from checkers.facts import Judged, Tables
-from checkers.metadata.view import MetadataView, counted
-from checkers.runner.tasks import InProcessTasks
-from checkers.verdict import Validity, Verdict
-from harness.metamorphic.metamorphic import Transformed, outcomes, verdict_before
-from harness.metamorphic.planted import PLANTED
-from harness.metamorphic.transformation import Transformation, transformation_of
-from harness.trials.plan import drawn_plan
-from harness.trials.store import store_trial
-from history.run_directory import RunDirectory
+import fencepost.harness.metamorphic.metamorphic as judging
+from fencepost.checkers.catalogue import CATALOGUE, TABLE_CHECKS
+from fencepost.checkers.check import check_run
+from fencepost.checkers.facts import Judged, Tables
+from fencepost.checkers.metadata.view import MetadataView, counted
+from fencepost.checkers.runner.tasks import InProcessTasks
+from fencepost.checkers.verdict import Validity, Verdict
+from fencepost.harness.metamorphic.metamorphic import Transformed, outcomes, verdict_before
+from fencepost.harness.metamorphic.planted import PLANTED
+from fencepost.harness.metamorphic.transformation import Transformation, transformation_of
+from fencepost.harness.trials.plan import drawn_plan
+from fencepost.harness.trials.store import store_trial
+from fencepost.history.run_directory import RunDirectory
 
 BLIND = "nonlinearizable-isr"
 

@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from checkers.verdict import Validity
-from harness.metamorphic.metamorphic import Transformed
-from harness.metamorphic.planted import PLANTED
-from harness.metamorphic.planted_page import MISSED, NOTHING, UNKNOWN, planted_page
+from fencepost.checkers.verdict import Validity
+from fencepost.harness.metamorphic.metamorphic import Transformed
+from fencepost.harness.metamorphic.planted import PLANTED
+from fencepost.harness.metamorphic.planted_page import MISSED, NOTHING, UNKNOWN, planted_page
 
 PAGE = Path(__file__).parents[3] / "docs/planted.md"
 FIRST, SECOND = PLANTED[:2]
@@ -17,7 +17,7 @@ def told(check: str) -> dict[str, dict[str, str]]:
 
 def test_the_page_is_current() -> None:
     page = PAGE.read_text(encoding="utf-8")
-    assert page == planted_page(before=page), "run python -m harness.metamorphic.planted_page"
+    assert page == planted_page(before=page), "run `make docs`"
 
 
 def test_nothing_that_is_planted_was_missed() -> None:

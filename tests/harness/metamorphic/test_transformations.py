@@ -10,16 +10,16 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from harness.metamorphic.copied_run import CopiedRun
-from harness.metamorphic.transformation import Transformation, transformation_of
-from harness.metamorphic.transformations import TRANSFORMATIONS
-from harness.seeds import stream
-from harness.trials.plan import drawn_plan
-from harness.trials.store import store_trial
-from history.failure import UsageError
-from history.run_directory import RunDirectory
-from history.schema import TABLES
-from history.writer import bucket_file, bucket_of
+from fencepost.harness.metamorphic.copied_run import CopiedRun
+from fencepost.harness.metamorphic.transformation import Transformation, transformation_of
+from fencepost.harness.metamorphic.transformations import TRANSFORMATIONS
+from fencepost.harness.seeds import stream
+from fencepost.harness.trials.plan import drawn_plan
+from fencepost.harness.trials.store import store_trial
+from fencepost.history.failure import UsageError
+from fencepost.history.run_directory import RunDirectory
+from fencepost.history.schema import TABLES
+from fencepost.history.writer import bucket_file, bucket_of
 
 HOUR_NS = 3_600_000_000_000
 DAY_MS = 86_400_000

@@ -13,42 +13,46 @@ import yaml
 from fake_cluster import NODES
 from interpreter_doubles import STAGE, Bench, FakeClients, PacketCluster, network_of
 
-from clusters.kafka_conditions import LogEnd
-from clusters.kafka_port import ClusterView, FlippedPart, KafkaSpec, PartitionView
-from clusters.observation import Changed
-from clusters.port import NodeName
-from clusters.reference.nodes.rules import Rules
-from clusters.reference.oracle.oracle import DELIVERED, SENT, Oracle
-from clusters.reference.oracle.world_view import WorldView
-from clusters.reference.simulated.cluster import CLIENTS_FROM, HARNESS_FROM, SimulatedCluster
-from clusters.reference.simulated.quorum_kit import build
-from clusters.setting_changes import SettingChange
-from clusters.systems import KAFKA, MAKES, REFERENCE, SIMULATED
-from clusters.topic_spec import TopicSpec
-from harness.interpreter.books import Unwritten
-from harness.interpreter.client_faults import ClientFaults
-from harness.interpreter.interpreter import Interpreter
-from harness.interpreter.observer import Observer
-from harness.interpreter.performer import Performer
-from harness.prepare.abilities import There, refuse_missing_abilities, why_not
-from harness.scenario.options import HostKind
-from harness.scenario.scenario import load_scenario
-from harness.scenario.sources import library
-from harness.trials.directing import interpreter_of
-from harness.trials.plan import plan_of, why_not_tried
-from history.failure import UsageError
-from nemesis.mix import Mix
-from nemesis.mix_spec import MixSpec
-from nemesis.play import parse_play, step_word
-from nemesis.simulated.wire import SimulatedWire
-from nemesis.steps import dealt, kinds_of_play, places
-from nemesis.targets import Scene
-from nemesis.verbs.await_condition import Await
-from nemesis.verbs.partition import Means, Partition
-from nemesis.verbs.registry import EPISODES, KINDS, VERBS, kind_of
-from nemesis.verbs.start import StartsAnew
-from nemesis.verbs.step import Breaking, Play, Step
-from nemesis.verbs.wipe import Wipe
+from fencepost.clusters.kafka_conditions import LogEnd
+from fencepost.clusters.kafka_port import ClusterView, FlippedPart, KafkaSpec, PartitionView
+from fencepost.clusters.observation import Changed
+from fencepost.clusters.port import NodeName
+from fencepost.clusters.reference.nodes.rules import Rules
+from fencepost.clusters.reference.oracle.oracle import DELIVERED, SENT, Oracle
+from fencepost.clusters.reference.oracle.world_view import WorldView
+from fencepost.clusters.reference.simulated.cluster import (
+    CLIENTS_FROM,
+    HARNESS_FROM,
+    SimulatedCluster,
+)
+from fencepost.clusters.reference.simulated.quorum_kit import build
+from fencepost.clusters.setting_changes import SettingChange
+from fencepost.clusters.systems import KAFKA, MAKES, REFERENCE, SIMULATED
+from fencepost.clusters.topic_spec import TopicSpec
+from fencepost.harness.interpreter.books import Unwritten
+from fencepost.harness.interpreter.client_faults import ClientFaults
+from fencepost.harness.interpreter.interpreter import Interpreter
+from fencepost.harness.interpreter.observer import Observer
+from fencepost.harness.interpreter.performer import Performer
+from fencepost.harness.prepare.abilities import There, refuse_missing_abilities, why_not
+from fencepost.harness.scenario.options import HostKind
+from fencepost.harness.scenario.scenario import load_scenario
+from fencepost.harness.scenario.sources import library
+from fencepost.harness.trials.directing import interpreter_of
+from fencepost.harness.trials.plan import plan_of, why_not_tried
+from fencepost.history.failure import UsageError
+from fencepost.nemesis.mix import Mix
+from fencepost.nemesis.mix_spec import MixSpec
+from fencepost.nemesis.play import parse_play, step_word
+from fencepost.nemesis.simulated.wire import SimulatedWire
+from fencepost.nemesis.steps import dealt, kinds_of_play, places
+from fencepost.nemesis.targets import Scene
+from fencepost.nemesis.verbs.await_condition import Await
+from fencepost.nemesis.verbs.partition import Means, Partition
+from fencepost.nemesis.verbs.registry import EPISODES, KINDS, VERBS, kind_of
+from fencepost.nemesis.verbs.start import StartsAnew
+from fencepost.nemesis.verbs.step import Breaking, Play, Step
+from fencepost.nemesis.verbs.wipe import Wipe
 
 pytestmark = pytest.mark.slow
 

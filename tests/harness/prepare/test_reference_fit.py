@@ -5,25 +5,25 @@ from typing import Any
 
 import pytest
 
-from clusters.kafka_port import of_kafka
-from clusters.provision.releases import UnfetchedError
-from clusters.reference.nodes.rules import Rules
-from clusters.reference.specs import release_like
-from clusters.systems import KAFKA, REFERENCE
-from harness.prepare import releases as releases_module
-from harness.prepare.reference import (
+from fencepost.clusters.kafka_port import of_kafka
+from fencepost.clusters.provision.releases import UnfetchedError
+from fencepost.clusters.reference.nodes.rules import Rules
+from fencepost.clusters.reference.specs import release_like
+from fencepost.clusters.systems import KAFKA, REFERENCE
+from fencepost.harness.prepare import releases as releases_module
+from fencepost.harness.prepare.reference import (
     fitted_to_reference,
     refuse_unsimulated_clients,
     refuse_what_is_kafkas,
     rules_without,
 )
-from harness.prepare.releases import available_cluster, default_cluster, way_out
-from harness.progress import Status
-from harness.scenario.options import RunOptions
-from harness.scenario.scenario import load_scenario
-from harness.scenario.sources import find_scenario
-from history.failure import UsageError
-from workloads.produce_poll_spec import Consume, ProducePollSpec
+from fencepost.harness.prepare.releases import available_cluster, default_cluster, way_out
+from fencepost.harness.progress import Status
+from fencepost.harness.scenario.options import RunOptions
+from fencepost.harness.scenario.scenario import load_scenario
+from fencepost.harness.scenario.sources import find_scenario
+from fencepost.history.failure import UsageError
+from fencepost.workloads.produce_poll_spec import Consume, ProducePollSpec
 
 
 class Said:

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from clusters.kafka.releases import release_here
-from clusters.kafka.setting_names import SettingNames, names_in
-from clusters.systems import KAFKA
-from harness.prepare import settings
-from harness.prepare.settings import has_settings, refuse_unknown_of_clients, unknown_in
-from harness.scenario.scenario import Scenario, load_scenario
-from harness.scenario.sources import find_scenario
-from history.failure import SpecError, UsageError
+from fencepost.clusters.kafka.releases import release_here
+from fencepost.clusters.kafka.setting_names import SettingNames, names_in
+from fencepost.clusters.systems import KAFKA
+from fencepost.harness.prepare import settings
+from fencepost.harness.prepare.settings import has_settings, refuse_unknown_of_clients, unknown_in
+from fencepost.harness.scenario.scenario import Scenario, load_scenario
+from fencepost.harness.scenario.sources import find_scenario
+from fencepost.history.failure import SpecError, UsageError
 
 NAMES = SettingNames(
     nodes=frozenset({"min.insync.replicas", "broker.rack", "ssl.keystore.location"}),

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from clusters.systems import MAKES
-from harness.run.plan import planned
-from harness.scenario.options import RunOptions
-from harness.scenario.scenario import load_scenario
-from history.failure import UsageError
+from fencepost.clusters.systems import MAKES
+from fencepost.harness.run.plan import planned
+from fencepost.harness.scenario.options import RunOptions
+from fencepost.harness.scenario.scenario import load_scenario
+from fencepost.history.failure import UsageError
 
 HEAD = "name: s\ncluster: {system: zookeeper}\nworkload: {kind: register}\n"
 

@@ -9,9 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from harness.run.ending import EarlyEnd, InterruptedRunError, ended_by_a_signal, interruptible
-from history.manifest import RunState, read_manifest
-from history.run_directory import RunDirectory
+from fencepost.harness.run.ending import (
+    EarlyEnd,
+    InterruptedRunError,
+    ended_by_a_signal,
+    interruptible,
+)
+from fencepost.history.manifest import RunState, read_manifest
+from fencepost.history.run_directory import RunDirectory
 
 
 def interrupt() -> None:
@@ -69,7 +74,7 @@ def test_another_thread_leaves_signals_alone() -> None:
 def test_a_run_that_is_interrupted_is_judged_as_far_as_it_came(tmp_path: Path) -> None:
     words = ("run", "storm", "--cluster", "simulated", "--time-limit", "4h", "--alongside")
     run = subprocess.Popen(
-        [sys.executable, "-m", "harness.cli", *words, "--results", str(tmp_path)],
+        [sys.executable, "-m", "fencepost", *words, "--results", str(tmp_path)],
         stderr=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -93,12 +98,12 @@ def test_a_run_whose_judgement_is_broken_off_was_recorded_all_the_same(
 ) -> None:
     from click.testing import CliRunner  # noqa: PLC0415
 
-    from harness.cli.main import cli  # noqa: PLC0415
+    from fencepost.harness.cli.main import cli  # noqa: PLC0415
 
     def broken_off(*_: object, **__: object) -> None:
         raise InterruptedRunError("interrupted by SIGINT")
 
-    monkeypatch.setattr("harness.run.run.judge", broken_off)
+    monkeypatch.setattr("fencepost.harness.run.run.judge", broken_off)
     words = ["run", "smoke", "--cluster", "simulated", "--nemesis", "none", "--time-limit", "2s"]
     found = CliRunner().invoke(cli, [*words, "--alongside", "--results", str(tmp_path)])
     assert found.exit_code != 0
@@ -114,7 +119,7 @@ def test_a_wrong_spark_master_is_refused_before_anything_starts(
 ) -> None:
     from click.testing import CliRunner  # noqa: PLC0415
 
-    from harness.cli.main import cli  # noqa: PLC0415
+    from fencepost.harness.cli.main import cli  # noqa: PLC0415
 
     words = ["run", "smoke", "--cluster", "simulated", "--spark-master", master]
     found = CliRunner().invoke(cli, [*words, "--results", str(tmp_path)])

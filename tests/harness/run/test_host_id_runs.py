@@ -9,17 +9,17 @@ import pytest
 from commands import Fencepost
 from rich.console import Console
 
-from checkers.check import check_run
-from checkers.runner.tasks import InProcessTasks
-from checkers.verdict import Validity, Verdict
-from clusters.reference_zookeeper.system import SIMULATED_ZOOKEEPER
-from harness.progress import TerminalProgress
-from harness.run.run import record_scenario
-from harness.scenario.expectation import expectation_for, is_met
-from harness.scenario.options import RunOptions
-from harness.scenario.scenario import Scenario, load_scenario
-from harness.scenario.sources import find_scenario, library
-from history.seal import seal
+from fencepost.checkers.check import check_run
+from fencepost.checkers.runner.tasks import InProcessTasks
+from fencepost.checkers.verdict import Validity, Verdict
+from fencepost.clusters.reference_zookeeper.system import SIMULATED_ZOOKEEPER
+from fencepost.harness.progress import TerminalProgress
+from fencepost.harness.run.run import record_scenario
+from fencepost.harness.scenario.expectation import expectation_for, is_met
+from fencepost.harness.scenario.options import RunOptions
+from fencepost.harness.scenario.scenario import Scenario, load_scenario
+from fencepost.harness.scenario.sources import find_scenario, library
+from fencepost.history.seal import seal
 
 NAMES = sorted(name for name in library() if name.startswith(("host-ids-", "double-roll")))
 QUIET = TerminalProgress(Console(quiet=True), None)

@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from clusters.systems import REFERENCE
-from harness.progress import TerminalProgress
-from harness.run.plan import planned
-from harness.run.run import run_planned
-from harness.scenario.options import RunOptions
-from harness.scenario.scenario import Scenario, load_scenario
-from harness.scenario.sources import find_scenario
-from history.failure import UsageError
+from fencepost.clusters.systems import REFERENCE
+from fencepost.harness.progress import TerminalProgress
+from fencepost.harness.run.plan import planned
+from fencepost.harness.run.run import run_planned
+from fencepost.harness.scenario.options import RunOptions
+from fencepost.harness.scenario.scenario import Scenario, load_scenario
+from fencepost.harness.scenario.sources import find_scenario
+from fencepost.history.failure import UsageError
 
 QUIET = TerminalProgress(Console(quiet=True), None)
 

@@ -6,8 +6,8 @@ from threading import Timer
 
 import pytest
 
-from harness.run.lock import WAIT_VARIABLE, only_run
-from history.failure import UsageError
+from fencepost.harness.run.lock import WAIT_VARIABLE, only_run
+from fencepost.history.failure import UsageError
 
 
 @pytest.mark.usefixtures("refused_at_once")

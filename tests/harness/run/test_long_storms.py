@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from commands import Fencepost
 
-from checkers.check import check_run
-from checkers.grounds.decided_span import known_in_sum_until_s
-from checkers.grounds.topics_alive import topics_alive_in
-from checkers.runner.tasks import InProcessTasks
-from checkers.verdict import Validity
-from history.manifest import read_manifest
+from fencepost.checkers.check import check_run
+from fencepost.checkers.grounds.decided_span import known_in_sum_until_s
+from fencepost.checkers.grounds.topics_alive import topics_alive_in
+from fencepost.checkers.runner.tasks import InProcessTasks
+from fencepost.checkers.verdict import Validity
+from fencepost.history.manifest import read_manifest
 
 pytestmark = pytest.mark.slow
 

@@ -1,7 +1,7 @@
 """What could not be read when a run was recorded."""
 
-from harness.run.record import unread
-from harness.run.recording import first_few
+from fencepost.harness.run.record import unread
+from fencepost.harness.run.recording import first_few
 
 
 def test_what_cannot_be_read_of_the_disks_is_one_shortfall() -> None:

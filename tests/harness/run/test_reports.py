@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from harness.run import reports
-from harness.run.reports import LOOKS
-from history.run_directory import RunDirectory
-from report.palette import ROLES
+from fencepost.harness.run import reports
+from fencepost.harness.run.reports import LOOKS
+from fencepost.history.run_directory import RunDirectory
+from fencepost.report.palette import ROLES
 
 
 def luminance(colour: str) -> float:

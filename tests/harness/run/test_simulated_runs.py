@@ -11,13 +11,13 @@ import pytest
 from commands import Fencepost
 from sealed_runs import sealed_table
 
-from checkers.facts import facts_of
-from checkers.metadata.log_of_record import log_of_record
-from history.manifest import RunState, read_manifest
-from history.run_directory import RunDirectory
-from history.schema import RUN_TABLES
+from fencepost.checkers.facts import facts_of
+from fencepost.checkers.metadata.log_of_record import log_of_record
+from fencepost.history.manifest import RunState, read_manifest
+from fencepost.history.run_directory import RunDirectory
+from fencepost.history.schema import RUN_TABLES
 
-FENCEPOST = (sys.executable, "-m", "harness.cli")
+FENCEPOST = (sys.executable, "-m", "fencepost")
 SIMULATED = ("--cluster", "simulated", "--seed", "7", "--alongside", "--json")
 _SEED_2 = ("--cluster", "simulated", "--seed", "2", "--alongside", "--json")
 _KIP_903 = ("run", "kip-903", *SIMULATED)

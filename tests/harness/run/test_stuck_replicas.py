@@ -7,23 +7,23 @@ import pytest
 from rich.console import Console
 from sealed_runs import sealed_table
 
-from checkers.anomaly import anomalies_of
-from checkers.control_plane.stuck_isr import stuck_isrs
-from checkers.control_plane.stuck_replica import stuck_replicas
-from checkers.facts import facts_of
-from checkers.metadata.view import MetadataView
-from checkers.proof import Proof
-from checkers.table_check import TableKernel
-from clusters.reference.nodes.replicas.fetchers import Fetchers
-from clusters.reference.nodes.replicas.log import PartitionLog
-from clusters.systems import SIMULATED
-from harness.progress import TerminalProgress
-from harness.run.run import record_scenario
-from harness.scenario.options import RunOptions
-from harness.scenario.scenario import load_scenario
-from history.manifest import read_manifest
-from history.run_directory import RunDirectory
-from history.seal import seal
+from fencepost.checkers.anomaly import anomalies_of
+from fencepost.checkers.control_plane.stuck_isr import stuck_isrs
+from fencepost.checkers.control_plane.stuck_replica import stuck_replicas
+from fencepost.checkers.facts import facts_of
+from fencepost.checkers.metadata.view import MetadataView
+from fencepost.checkers.proof import Proof
+from fencepost.checkers.table_check import TableKernel
+from fencepost.clusters.reference.nodes.replicas.fetchers import Fetchers
+from fencepost.clusters.reference.nodes.replicas.log import PartitionLog
+from fencepost.clusters.systems import SIMULATED
+from fencepost.harness.progress import TerminalProgress
+from fencepost.harness.run.run import record_scenario
+from fencepost.harness.scenario.options import RunOptions
+from fencepost.harness.scenario.scenario import load_scenario
+from fencepost.history.manifest import read_manifest
+from fencepost.history.run_directory import RunDirectory
+from fencepost.history.seal import seal
 
 pytestmark = pytest.mark.slow
 

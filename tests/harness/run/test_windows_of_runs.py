@@ -8,10 +8,10 @@ import pytest
 from commands import Fencepost
 from sealed_runs import sealed_table
 
-from checkers.grounds.windows import window_kinds
-from harness.series.window_grid import kinds_json
-from history.manifest import read_manifest, write_manifest
-from history.run_directory import RunDirectory
+from fencepost.checkers.grounds.windows import window_kinds
+from fencepost.harness.series.window_grid import kinds_json
+from fencepost.history.manifest import read_manifest, write_manifest
+from fencepost.history.run_directory import RunDirectory
 
 pytestmark = pytest.mark.slow
 

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from harness.scenario.composed import as_value, chosen_values
-from harness.scenario.flags import flag_overrides
-from harness.scenario.scenario import Scenario, load_scenario
-from history.failure import UsageError
+from fencepost.harness.scenario.composed import as_value, chosen_values
+from fencepost.harness.scenario.flags import flag_overrides
+from fencepost.harness.scenario.scenario import Scenario, load_scenario
+from fencepost.history.failure import UsageError
 
 PARENT = """\
 name: parent

@@ -6,17 +6,17 @@ from pathlib import Path
 import pytest
 from manifests import MANIFEST
 
-from checkers.known_findings import KNOWN_FINDINGS, KnownFinding
-from checkers.verdict import CheckResult, Consequence, RunFinding, Validity, Verdict
-from harness.scenario.expectation import (
+from fencepost.checkers.known_findings import KNOWN_FINDINGS, KnownFinding
+from fencepost.checkers.verdict import CheckResult, Consequence, RunFinding, Validity, Verdict
+from fencepost.harness.scenario.expectation import (
     expectation_for,
     expected_findings,
     is_met,
     known_to,
     parse_expectations,
 )
-from harness.scenario.scenario import load_scenario
-from history.failure import SpecError
+from fencepost.harness.scenario.scenario import load_scenario
+from fencepost.history.failure import SpecError
 
 
 def verdict(**validities: Validity) -> Verdict:

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.scenario.scenario import load_scenario
-from harness.scenario.yaml_file import load_document
-from history.failure import UsageError
+from fencepost.harness.scenario.scenario import load_scenario
+from fencepost.harness.scenario.yaml_file import load_document
+from fencepost.history.failure import UsageError
 
 HEAD = "name: n\ntopics: [{name: t}]\nworkload: {kind: produce-poll}\n"
 BOMB = "a0: &a0 [x, x]\n" + "".join(

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.cli.main import main
-from harness.scenario.scenario import load_scenario
-from history.failure import UsageError
+from fencepost.harness.cli.main import main
+from fencepost.harness.scenario.scenario import load_scenario
+from fencepost.history.failure import UsageError
 
 HEAD = """\
 name: many

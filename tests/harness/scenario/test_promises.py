@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from harness.prepare.reference import promises_of
-from harness.scenario.scenario import Scenario, load_scenario
-from harness.scenario.sources import find_scenario
-from workloads.metadata_spec import MetadataSpec
+from fencepost.harness.prepare.reference import promises_of
+from fencepost.harness.scenario.scenario import Scenario, load_scenario
+from fencepost.harness.scenario.sources import find_scenario
+from fencepost.workloads.metadata_spec import MetadataSpec
 
 
 def scenario(level: str | None) -> Scenario:

@@ -2,13 +2,13 @@ from pathlib import Path
 
 import pytest
 
-from checkers.verdict import Validity
-from harness.scenario.requirement import Requirement, is_shortened
-from harness.scenario.scenario import Scenario, load_scenario
-from harness.scenario.sources import find_scenario, library
-from history.failure import UsageError
-from nemesis.mix_spec import MixSpec
-from workloads.metadata_spec import MetadataSpec
+from fencepost.checkers.verdict import Validity
+from fencepost.harness.scenario.requirement import Requirement, is_shortened
+from fencepost.harness.scenario.scenario import Scenario, load_scenario
+from fencepost.harness.scenario.sources import find_scenario, library
+from fencepost.history.failure import UsageError
+from fencepost.nemesis.mix_spec import MixSpec
+from fencepost.workloads.metadata_spec import MetadataSpec
 
 GOOD = """\
 name: trial

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from harness.run.clients import tables_of
-from harness.scenario.scenario import Scenario, load_scenario
-from history.failure import UsageError
-from workloads.membership_spec import MembershipSpec
-from workloads.metadata_spec import MetadataSpec
-from workloads.produce_poll_spec import ProducePollSpec
-from workloads.transactions_spec import TransactionsSpec
+from fencepost.harness.run.clients import tables_of
+from fencepost.harness.scenario.scenario import Scenario, load_scenario
+from fencepost.history.failure import UsageError
+from fencepost.workloads.membership_spec import MembershipSpec
+from fencepost.workloads.metadata_spec import MetadataSpec
+from fencepost.workloads.produce_poll_spec import ProducePollSpec
+from fencepost.workloads.transactions_spec import TransactionsSpec
 
 THREE = """\
 name: three

@@ -2,12 +2,12 @@
 
 import pytest
 
-from clusters.provision.release_line import ReleaseLine
-from clusters.systems import system_of
-from harness.scenario.expectation import parse_expectations
-from harness.scenario.scenario import load_scenario
-from harness.scenario.sources import library
-from harness.series.bounds import untried_bounds
+from fencepost.clusters.provision.release_line import ReleaseLine
+from fencepost.clusters.systems import system_of
+from fencepost.harness.scenario.expectation import parse_expectations
+from fencepost.harness.scenario.scenario import load_scenario
+from fencepost.harness.scenario.sources import library
+from fencepost.harness.series.bounds import untried_bounds
 
 
 def a_line(*, oldest: tuple[int, ...] = (2, 0), end: tuple[int, ...] = ()) -> ReleaseLine:

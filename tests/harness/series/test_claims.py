@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from commands import Fencepost
 
-from harness.series.claims import (
+from fencepost.harness.series.claims import (
     CLAIMS_BEGIN,
     CLAIMS_END,
     Claim,
@@ -18,7 +18,7 @@ from harness.series.claims import (
     read_record,
     write_record,
 )
-from history.failure import HarnessError, UsageError
+from fencepost.history.failure import HarnessError, UsageError
 
 ROOT = Path(__file__).parents[3]
 RECORDS = ROOT / "results/track-record/claims"

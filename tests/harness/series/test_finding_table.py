@@ -7,15 +7,15 @@ from pathlib import Path
 from click.testing import CliRunner
 from manifests import MANIFEST
 
-from checkers.verdict import RunFinding, Verdict, write_verdict
-from clusters.systems import system_of
-from harness.cli.reproduce import track_record
-from harness.series.finding_record import (
+from fencepost.checkers.verdict import RunFinding, Verdict, write_verdict
+from fencepost.clusters.systems import system_of
+from fencepost.harness.cli.reproduce import track_record
+from fencepost.harness.series.finding_record import (
     FindingRecord,
     read_finding_records,
     write_finding_record,
 )
-from harness.series.finding_table import (
+from fencepost.harness.series.finding_table import (
     FindingRow,
     findings_page,
     of_plays,
@@ -23,10 +23,16 @@ from harness.series.finding_table import (
     of_runs,
     shared,
 )
-from harness.series.firing import FiringPlay, ToldTrial, UnfiredPlay, firing_plays, unfired_plays
-from harness.series.track_record import read_track_record
-from harness.trials.generations import GENERATIONS
-from history.manifest import write_manifest
+from fencepost.harness.series.firing import (
+    FiringPlay,
+    ToldTrial,
+    UnfiredPlay,
+    firing_plays,
+    unfired_plays,
+)
+from fencepost.harness.series.track_record import read_track_record
+from fencepost.harness.trials.generations import GENERATIONS
+from fencepost.history.manifest import write_manifest
 
 FOUND = RunFinding(
     identity="old-records/metadata-divergence/applied-record-gone",

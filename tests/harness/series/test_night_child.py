@@ -6,10 +6,10 @@ from pathlib import Path
 
 from manifests import MANIFEST
 
-from checkers.verdict import CheckResult, RunFinding, Validity, Verdict, write_verdict
-from harness.series.night_child import judged_run
-from harness.series.night_file import Cell
-from history.manifest import RunState, read_manifest, write_manifest
+from fencepost.checkers.verdict import CheckResult, RunFinding, Validity, Verdict, write_verdict
+from fencepost.harness.series.night_child import judged_run
+from fencepost.harness.series.night_file import Cell
+from fencepost.history.manifest import RunState, read_manifest, write_manifest
 
 SINCE = datetime(2026, 1, 1, 20, tzinfo=UTC)
 CELL = Cell(

@@ -11,29 +11,35 @@ from hypothesis import given
 from hypothesis import strategies as st
 from series_doubles import BOTH, SilentProgress, runner, scenario_for, subject, ticking, verdict
 
-from checkers.anomaly import Anomaly
-from checkers.proof import Proof
-from checkers.verdict import CheckResult, Validity, Verdict
-from harness.scenario.expectation import parse_expectations, tried_releases
-from harness.series.rate import Rate
-from harness.series.reproduce import Subject, first_proof_seconds, planned, reproduce, result_of
-from harness.series.reproduction import (
+from fencepost.checkers.anomaly import Anomaly
+from fencepost.checkers.proof import Proof
+from fencepost.checkers.verdict import CheckResult, Validity, Verdict
+from fencepost.harness.scenario.expectation import parse_expectations, tried_releases
+from fencepost.harness.series.rate import Rate
+from fencepost.harness.series.reproduce import (
+    Subject,
+    first_proof_seconds,
+    planned,
+    reproduce,
+    result_of,
+)
+from fencepost.harness.series.reproduction import (
     Expected,
     Reproduction,
     RunResult,
     SeriesStanding,
     SeriesState,
 )
-from harness.series.reproduction_file import (
+from fencepost.harness.series.reproduction_file import (
     new_reproduction_path,
     read_reproduction,
     write_reproduction,
 )
-from history.cluster_schema import WIRE
-from history.failure import HarnessError, SpecError, UsageError
-from history.run_directory import RunDirectory
-from history.schema import OPERATIONS, RECORDS
-from history.writer import write_tables
+from fencepost.history.cluster_schema import WIRE
+from fencepost.history.failure import HarnessError, SpecError, UsageError
+from fencepost.history.run_directory import RunDirectory
+from fencepost.history.schema import OPERATIONS, RECORDS
+from fencepost.history.writer import write_tables
 
 HIT = verdict(*BOTH)
 SOUND = verdict()

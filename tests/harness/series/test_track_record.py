@@ -7,14 +7,14 @@ import pytest
 from packaging.specifiers import SpecifierSet
 from series_doubles import BOTH, SilentProgress, runner, subject, ticking, verdict
 
-from checkers.verdict import Validity
-from harness.scenario.expectation import Expectation, parse_expectations
-from harness.scenario.scenario import load_scenario
-from harness.scenario.sources import find_scenario, library
-from harness.series.reproduce import planned, reproduce
-from harness.series.reproduction import Expected, Reproduction
-from harness.series.reproduction_file import read_reproduction, write_reproduction
-from harness.series.track_record import (
+from fencepost.checkers.verdict import Validity
+from fencepost.harness.scenario.expectation import Expectation, parse_expectations
+from fencepost.harness.scenario.scenario import load_scenario
+from fencepost.harness.scenario.sources import find_scenario, library
+from fencepost.harness.series.reproduce import planned, reproduce
+from fencepost.harness.series.reproduction import Expected, Reproduction
+from fencepost.harness.series.reproduction_file import read_reproduction, write_reproduction
+from fencepost.harness.series.track_record import (
     BEGIN,
     END,
     add_to_track_record,
@@ -24,7 +24,7 @@ from harness.series.track_record import (
     with_table,
     without_series,
 )
-from history.failure import HarnessError, UsageError
+from fencepost.history.failure import HarnessError, UsageError
 
 pytestmark = pytest.mark.slow
 

@@ -7,14 +7,14 @@ import sys
 from http.client import HTTPConnection
 from pathlib import Path
 
-from bench.serve import made_results
+from fencepost.bench.serve import made_results
 
 ROOT = Path(__file__).parents[3]
 
 
 def started(*words: str) -> "subprocess.Popen[str]":
     return subprocess.Popen(
-        [sys.executable, "-u", "-m", "harness.cli", "serve", *words],
+        [sys.executable, "-u", "-m", "fencepost", "serve", *words],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

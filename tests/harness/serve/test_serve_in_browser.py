@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import sync_playwright
 
-from bench.serve import chromium_path, made_results
-from clusters.hosts.process import harness_mark
+from fencepost.bench.serve import chromium_path, made_results
+from fencepost.clusters.hosts.process import harness_mark
 
 pytestmark = [
     pytest.mark.slow,
@@ -33,7 +33,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def url(results: Path) -> Iterator[str]:
     """The page of a server in a process of its own, as the command prints it."""
-    words = [sys.executable, "-u", "-m", "harness.cli", "serve", "--port", "0"]
+    words = [sys.executable, "-u", "-m", "fencepost", "serve", "--port", "0"]
     with subprocess.Popen(
         [*words, "--results", str(results)], stdout=subprocess.PIPE, text=True, cwd=ROOT
     ) as server:

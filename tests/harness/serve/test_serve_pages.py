@@ -10,13 +10,13 @@ from asked import PORT, ask
 from manifests import mark_of_a_reused_pid
 from starlette.types import ASGIApp
 
-from bench.serve import made_results
-from clusters.hosts.process import harness_mark
-from harness.kept.kept_cluster import KeptCluster, write_kept
-from harness.serve.archive import ResultsArchive
-from history.manifest import RunState, read_manifest, write_manifest
-from history.run_directory import RunDirectory
-from report.serve.app import application
+from fencepost.bench.serve import made_results
+from fencepost.clusters.hosts.process import harness_mark
+from fencepost.harness.kept.kept_cluster import KeptCluster, write_kept
+from fencepost.harness.serve.archive import ResultsArchive
+from fencepost.history.manifest import RunState, read_manifest, write_manifest
+from fencepost.history.run_directory import RunDirectory
+from fencepost.report.serve.app import application
 
 
 def page_over(results: Path) -> ASGIApp:

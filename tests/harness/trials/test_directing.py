@@ -5,28 +5,28 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from clusters.kafka_port import KafkaSpec
-from clusters.kafka_targets import LEADER
-from clusters.port import NodeName, NodeState
-from clusters.reference.nodes.rules import Rules
-from clusters.reference.oracle.oracle import DELIVERED, SENT, Oracle
-from clusters.reference.oracle.world_view import WorldView
-from clusters.reference.simulated.cluster import CLIENTS_FROM, SimulatedCluster
-from clusters.reference.simulated.quorum_kit import build
-from clusters.topic_spec import TopicSpec
-from harness.interpreter.books import Unwritten
-from harness.interpreter.interpreter import Interpreter
-from harness.trials.directing import interpreter_of
-from nemesis.play import step_data
-from nemesis.targets import ByRole, NamedNodes
-from nemesis.topology import Flows
-from nemesis.verbs.heal import HealPartition
-from nemesis.verbs.kill import Kill
-from nemesis.verbs.move_leader import MoveLeader
-from nemesis.verbs.partition import Partition
-from nemesis.verbs.restart import Restart
-from nemesis.verbs.start import Start
-from nemesis.verbs.step import Step
+from fencepost.clusters.kafka_port import KafkaSpec
+from fencepost.clusters.kafka_targets import LEADER
+from fencepost.clusters.port import NodeName, NodeState
+from fencepost.clusters.reference.nodes.rules import Rules
+from fencepost.clusters.reference.oracle.oracle import DELIVERED, SENT, Oracle
+from fencepost.clusters.reference.oracle.world_view import WorldView
+from fencepost.clusters.reference.simulated.cluster import CLIENTS_FROM, SimulatedCluster
+from fencepost.clusters.reference.simulated.quorum_kit import build
+from fencepost.clusters.topic_spec import TopicSpec
+from fencepost.harness.interpreter.books import Unwritten
+from fencepost.harness.interpreter.interpreter import Interpreter
+from fencepost.harness.trials.directing import interpreter_of
+from fencepost.nemesis.play import step_data
+from fencepost.nemesis.targets import ByRole, NamedNodes
+from fencepost.nemesis.topology import Flows
+from fencepost.nemesis.verbs.heal import HealPartition
+from fencepost.nemesis.verbs.kill import Kill
+from fencepost.nemesis.verbs.move_leader import MoveLeader
+from fencepost.nemesis.verbs.partition import Partition
+from fencepost.nemesis.verbs.restart import Restart
+from fencepost.nemesis.verbs.start import Start
+from fencepost.nemesis.verbs.step import Step
 
 ONE, TWO = NamedNodes(nodes=(NodeName("broker-1"),)), NamedNodes(nodes=(NodeName("broker-2"),))
 

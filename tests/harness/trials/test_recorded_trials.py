@@ -8,24 +8,24 @@ import pytest
 import yaml
 from sealed_runs import sealed_table
 
-from checkers.check import check_run
-from checkers.metadata.write_numbers import skipped_write
-from checkers.runner.tasks import InProcessTasks
-from checkers.verdict import Validity, Verdict
-from clusters.reference.nodes.rules import Rules
-from clusters.reference.simulated.quorum_kit import QuorumKit
-from harness.cli.running import replayed
-from harness.scenario.scenario import load_scenario, parse_scenario
-from harness.scenario.sources import find_scenario
-from harness.scenario.trial_spec import Storm, TrialSpec
-from harness.scenario.yaml_file import Document
-from harness.trials.plan import TrialPlan, drawn_plan, plan_of
-from harness.trials.recorded import scenario_of
-from harness.trials.store import StoredTrial, store_trial
-from harness.trials.trial import TrialResult, run_trial
-from history.failure import UsageError
-from history.manifest import RunState, read_manifest
-from workloads.generators.topic_lives import MetadataF
+from fencepost.checkers.check import check_run
+from fencepost.checkers.metadata.write_numbers import skipped_write
+from fencepost.checkers.runner.tasks import InProcessTasks
+from fencepost.checkers.verdict import Validity, Verdict
+from fencepost.clusters.reference.nodes.rules import Rules
+from fencepost.clusters.reference.simulated.quorum_kit import QuorumKit
+from fencepost.harness.cli.running import replayed
+from fencepost.harness.scenario.scenario import load_scenario, parse_scenario
+from fencepost.harness.scenario.sources import find_scenario
+from fencepost.harness.scenario.trial_spec import Storm, TrialSpec
+from fencepost.harness.scenario.yaml_file import Document
+from fencepost.harness.trials.plan import TrialPlan, drawn_plan, plan_of
+from fencepost.harness.trials.recorded import scenario_of
+from fencepost.harness.trials.store import StoredTrial, store_trial
+from fencepost.harness.trials.trial import TrialResult, run_trial
+from fencepost.history.failure import UsageError
+from fencepost.history.manifest import RunState, read_manifest
+from fencepost.workloads.generators.topic_lives import MetadataF
 
 pytestmark = pytest.mark.slow
 

@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from checkers.catalogue import CATALOGUE
-from clusters.reference.nodes.rules import RULES
-from harness.cli.main import main
-from harness.trials.examples import STORM, Example
-from harness.trials.generations import GENERATIONS, KRAFT
-from harness.trials.selftest import Detection, attempted
-from harness.trials.selftest_page import examples_in, selftest_page
+from fencepost.checkers.catalogue import CATALOGUE
+from fencepost.clusters.reference.nodes.rules import RULES
+from fencepost.harness.cli.main import main
+from fencepost.harness.trials.examples import STORM, Example
+from fencepost.harness.trials.generations import GENERATIONS, KRAFT
+from fencepost.harness.trials.selftest import Detection, attempted
+from fencepost.harness.trials.selftest_page import examples_in, selftest_page
 
 PAGE = Path(__file__).parents[3] / "docs/selftest.md"
 LINES = examples_in(PAGE)

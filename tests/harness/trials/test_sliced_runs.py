@@ -8,13 +8,13 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from checkers.check import check_run
-from checkers.runner.tasks import InProcessTasks
-from checkers.verdict import Verdict
-from harness.trials.plan import TrialPlan, drawn_plan
-from harness.trials.store import store_trial
-from harness.trials.zk_plan import drawn_zk_plan
-from history.run_directory import RunDirectory
+from fencepost.checkers.check import check_run
+from fencepost.checkers.runner.tasks import InProcessTasks
+from fencepost.checkers.verdict import Verdict
+from fencepost.harness.trials.plan import TrialPlan, drawn_plan
+from fencepost.harness.trials.store import store_trial
+from fencepost.harness.trials.zk_plan import drawn_zk_plan
+from fencepost.history.run_directory import RunDirectory
 
 pytestmark = pytest.mark.slow
 

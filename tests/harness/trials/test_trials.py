@@ -7,14 +7,14 @@ from dataclasses import replace
 
 import pytest
 
-from clusters.reference.nodes.rules import RULES, Rules
-from harness.scenario.scenario import load_scenario
-from harness.scenario.sources import find_scenario
-from harness.scenario.trial_spec import Storm
-from harness.trials.plan import drawn_plan, plan_of
-from harness.trials.series import repeated_trial
-from harness.trials.trial import run_trial
-from nemesis.mix_spec import MixSpec
+from fencepost.clusters.reference.nodes.rules import RULES, Rules
+from fencepost.harness.scenario.scenario import load_scenario
+from fencepost.harness.scenario.sources import find_scenario
+from fencepost.harness.scenario.trial_spec import Storm
+from fencepost.harness.trials.plan import drawn_plan, plan_of
+from fencepost.harness.trials.series import repeated_trial
+from fencepost.harness.trials.trial import run_trial
+from fencepost.nemesis.mix_spec import MixSpec
 
 pytestmark = pytest.mark.slow
 

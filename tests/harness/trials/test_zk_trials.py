@@ -6,18 +6,18 @@ from pathlib import Path
 import pytest
 from sealed_runs import sealed_table
 
-from checkers.check import check_run
-from checkers.runner.tasks import InProcessTasks
-from checkers.verdict import Validity
-from harness.prepare.reference import rules_of
-from harness.scenario.scenario import load_scenario
-from harness.scenario.sources import find_scenario
-from harness.scenario.trial_spec import Storm
-from harness.trials.plan import plan_of
-from harness.trials.recorded import scenario_of
-from harness.trials.store import store_trial
-from harness.trials.trial import TrialResult, run_trial
-from harness.trials.zk_plan import drawn_zk_plan
+from fencepost.checkers.check import check_run
+from fencepost.checkers.runner.tasks import InProcessTasks
+from fencepost.checkers.verdict import Validity
+from fencepost.harness.prepare.reference import rules_of
+from fencepost.harness.scenario.scenario import load_scenario
+from fencepost.harness.scenario.sources import find_scenario
+from fencepost.harness.scenario.trial_spec import Storm
+from fencepost.harness.trials.plan import plan_of
+from fencepost.harness.trials.recorded import scenario_of
+from fencepost.harness.trials.store import store_trial
+from fencepost.harness.trials.trial import TrialResult, run_trial
+from fencepost.harness.trials.zk_plan import drawn_zk_plan
 
 
 def tried(seed: int, *off: str, digest: bool = False, witnessed: bool = False) -> TrialResult:

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from history.open.edn import EdnSet, Keyword, Symbol, Tagged, edn_forms, edn_text
-from history.open.refusal import MalformedHistoryError
+from fencepost.history.open.edn import EdnSet, Keyword, Symbol, Tagged, edn_forms, edn_text
+from fencepost.history.open.refusal import MalformedHistoryError
 
 WORDS = st.from_regex(r"[a-z][a-z0-9?!*-]{0,8}", fullmatch=True)
 SCALARS = (

@@ -6,11 +6,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from history.models import MODEL_TABLES, Model
-from history.open.lines import json_objects
-from history.open.parquet import parquet_tables
-from history.open.refusal import MalformedHistoryError
-from history.schema import TABLES
+from fencepost.history.models import MODEL_TABLES, Model
+from fencepost.history.open.lines import json_objects
+from fencepost.history.open.parquet import parquet_tables
+from fencepost.history.open.refusal import MalformedHistoryError
+from fencepost.history.schema import TABLES
 
 
 def test_half_a_pair_is_no_text() -> None:

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from history.open.edn import Keyword
-from history.open.refusal import BadLineError
-from history.open.scalars import Numbering, Originals, Scalar, key_of, key_text
+from fencepost.history.open.edn import Keyword
+from fencepost.history.open.refusal import BadLineError
+from fencepost.history.open.scalars import Numbering, Originals, Scalar, key_of, key_text
 
 KEYWORDS = st.from_regex(r"[a-z][a-z0-9-]{0,5}", fullmatch=True).map(Keyword)
 

@@ -8,33 +8,33 @@ from itertools import islice, pairwise
 
 import pytest
 
-from clusters.port import NodeName, NodeState
-from clusters.reference.nodes.rules import Rules
-from clusters.stage import Stage
-from harness.scenario.trial_spec import Storm
-from harness.trials.plan import drawn_plan
-from harness.trials.storms import LAGGARDS, PLAY_STORMS
-from harness.trials.trial import run_trial
-from nemesis.messages import MESSAGES
-from nemesis.play import parse_play, refuse_contradictions, step_data, step_word
-from nemesis.schedules.chaos import chaos
-from nemesis.schedules.late_messages import LATE_FETCH, LATE_WORD
-from nemesis.schedules.printed import printed
-from nemesis.schedules.relays import RELAY
-from nemesis.schedules.schedule import Schedule, unfolded
-from nemesis.schedules.scope import Scope
-from nemesis.schedules.windows import MIX_STRIKES, message_fault, window
-from nemesis.targets import NamedNodes, Scene
-from nemesis.unfolding import May, MixMoment, Unfolding
-from nemesis.verbs.heal import HealPartition
-from nemesis.verbs.lift import Lift
-from nemesis.verbs.move_leader import MoveLeader
-from nemesis.verbs.partition import Partition
-from nemesis.verbs.registry import EPISODES, is_fault
-from nemesis.verbs.rule import Lay
-from nemesis.verbs.step import OnNodes, Play, Step
-from nemesis.verbs.wait import Wait
-from nemesis.wire.rules import Drop, Duplicate, Hold, Reorder
+from fencepost.clusters.port import NodeName, NodeState
+from fencepost.clusters.reference.nodes.rules import Rules
+from fencepost.clusters.stage import Stage
+from fencepost.harness.scenario.trial_spec import Storm
+from fencepost.harness.trials.plan import drawn_plan
+from fencepost.harness.trials.storms import LAGGARDS, PLAY_STORMS
+from fencepost.harness.trials.trial import run_trial
+from fencepost.nemesis.messages import MESSAGES
+from fencepost.nemesis.play import parse_play, refuse_contradictions, step_data, step_word
+from fencepost.nemesis.schedules.chaos import chaos
+from fencepost.nemesis.schedules.late_messages import LATE_FETCH, LATE_WORD
+from fencepost.nemesis.schedules.printed import printed
+from fencepost.nemesis.schedules.relays import RELAY
+from fencepost.nemesis.schedules.schedule import Schedule, unfolded
+from fencepost.nemesis.schedules.scope import Scope
+from fencepost.nemesis.schedules.windows import MIX_STRIKES, message_fault, window
+from fencepost.nemesis.targets import NamedNodes, Scene
+from fencepost.nemesis.unfolding import May, MixMoment, Unfolding
+from fencepost.nemesis.verbs.heal import HealPartition
+from fencepost.nemesis.verbs.lift import Lift
+from fencepost.nemesis.verbs.move_leader import MoveLeader
+from fencepost.nemesis.verbs.partition import Partition
+from fencepost.nemesis.verbs.registry import EPISODES, is_fault
+from fencepost.nemesis.verbs.rule import Lay
+from fencepost.nemesis.verbs.step import OnNodes, Play, Step
+from fencepost.nemesis.verbs.wait import Wait
+from fencepost.nemesis.wire.rules import Drop, Duplicate, Hold, Reorder
 
 BROKERS = tuple(map(NodeName, ("broker-1", "broker-2", "broker-3")))
 CONTROLLERS = tuple(map(NodeName, ("controller-1", "controller-2", "controller-3")))

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from clusters.port import NodeName
-from nemesis.schedules.draws import Among, AnyOf, Chance, Exactly, Exists
-from nemesis.schedules.printed import printed
-from nemesis.schedules.relays import RELAY
-from nemesis.schedules.schedule import (
+from fencepost.clusters.port import NodeName
+from fencepost.nemesis.schedules.draws import Among, AnyOf, Chance, Exactly, Exists
+from fencepost.nemesis.schedules.printed import printed
+from fencepost.nemesis.schedules.relays import RELAY
+from fencepost.nemesis.schedules.schedule import (
     NOTHING,
     Act,
     Each,
@@ -31,12 +31,12 @@ from nemesis.schedules.schedule import (
     wait,
     walk,
 )
-from nemesis.schedules.scope import BROKERS, DOWN, ONE, Scope
-from nemesis.targets import NamedNodes
-from nemesis.verbs.kill import Kill
-from nemesis.verbs.pause import Pause
-from nemesis.verbs.step import OnNodes
-from nemesis.verbs.wait import Wait
+from fencepost.nemesis.schedules.scope import BROKERS, DOWN, ONE, Scope
+from fencepost.nemesis.targets import NamedNodes
+from fencepost.nemesis.verbs.kill import Kill
+from fencepost.nemesis.verbs.pause import Pause
+from fencepost.nemesis.verbs.step import OnNodes
+from fencepost.nemesis.verbs.wait import Wait
 
 NODES = tuple(map(NodeName, ("broker-1", "broker-2", "broker-3")))
 

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from clusters.node_port.effects import SEND, UNREACHABLE, Effects
-from clusters.reference.nodes.messages.control import (
+from fencepost.clusters.node_port.effects import SEND, UNREACHABLE, Effects
+from fencepost.clusters.reference.nodes.messages.control import (
     AlterPartitionItem,
     AlterPartitionRequest,
     AlterPartitionResponse,
@@ -12,15 +12,15 @@ from clusters.reference.nodes.messages.control import (
     BrokerRegistrationRequest,
     BrokerRegistrationResponse,
 )
-from clusters.reference.nodes.messages.data import (
+from fencepost.clusters.reference.nodes.messages.data import (
     FetchRequest,
     FetchResponse,
     ProduceRequest,
     ProduceResponse,
 )
-from clusters.simulation.host import SimulatedHost
-from clusters.simulation.world import World
-from nemesis.simulated.wire import SimulatedWire
+from fencepost.clusters.simulation.host import SimulatedHost
+from fencepost.clusters.simulation.world import World
+from fencepost.nemesis.simulated.wire import SimulatedWire
 
 CLIENTS_FROM = 1 << 20
 HARNESS_FROM = 1 << 21

@@ -15,17 +15,17 @@ from test_message_frames import ZK_EXCHANGES, of_message
 from wire_doubles import Line
 from wire_samples import EXCHANGES, KEY, TOPIC_ID, VOTERS, client_batch, image_with
 
-from clusters.kafka_port import Role
-from clusters.node_port.storage import Batch
-from clusters.port import CLIENTS, NodeName
-from clusters.protocol.entities import Unreadable
-from clusters.reference.codec.codec import Codec, kraft_apis
-from clusters.reference.codec.identifiers import text_of
-from clusters.reference.codec.zk_apis import ZK_APIS
-from clusters.reference.nodes.messages import client, data
-from nemesis.wire.answers import error_response
-from nemesis.wire.error_codes import error_names
-from nemesis.wire.rules import Answer, Link, Match, Rule
+from fencepost.clusters.kafka_port import Role
+from fencepost.clusters.node_port.storage import Batch
+from fencepost.clusters.port import CLIENTS, NodeName
+from fencepost.clusters.protocol.entities import Unreadable
+from fencepost.clusters.reference.codec.codec import Codec, kraft_apis
+from fencepost.clusters.reference.codec.identifiers import text_of
+from fencepost.clusters.reference.codec.zk_apis import ZK_APIS
+from fencepost.clusters.reference.nodes.messages import client, data
+from fencepost.nemesis.wire.answers import error_response
+from fencepost.nemesis.wire.error_codes import error_names
+from fencepost.nemesis.wire.rules import Answer, Link, Match, Rule
 
 IMAGE = image_with()
 CODECS = (

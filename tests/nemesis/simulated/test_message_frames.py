@@ -10,22 +10,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 from wire_samples import BATCHES, EXCHANGES, VOTERS, image_with
 
-from clusters.node_port.storage import Batch
-from clusters.port import NodeName
-from clusters.protocol.controlled_states import ControlledState
-from clusters.reference.codec.api import ListenerType
-from clusters.reference.codec.codec import Codec, kraft_apis
-from clusters.reference.codec.identifiers import text_of
-from clusters.reference.codec.zk_apis import ZK_APIS, ZK_BROKER_APIS
-from clusters.reference.nodes.errors import Error
-from clusters.reference.nodes.messages import data, quorum
-from clusters.reference.zk import messages as zk
-from nemesis.simulated.frames import TAPED_KINDS, frame_of, kinds_of
-from nemesis.wire.decoding.quorum import record_types
-from nemesis.wire.decoding.reference import meant
-from nemesis.wire.frame import Frame, TopicNames
-from nemesis.wire.frames import Header
-from nemesis.wire.rules import Direction, Link
+from fencepost.clusters.node_port.storage import Batch
+from fencepost.clusters.port import NodeName
+from fencepost.clusters.protocol.controlled_states import ControlledState
+from fencepost.clusters.reference.codec.api import ListenerType
+from fencepost.clusters.reference.codec.codec import Codec, kraft_apis
+from fencepost.clusters.reference.codec.identifiers import text_of
+from fencepost.clusters.reference.codec.zk_apis import ZK_APIS, ZK_BROKER_APIS
+from fencepost.clusters.reference.nodes.errors import Error
+from fencepost.clusters.reference.nodes.messages import data, quorum
+from fencepost.clusters.reference.zk import messages as zk
+from fencepost.nemesis.simulated.frames import TAPED_KINDS, frame_of, kinds_of
+from fencepost.nemesis.wire.decoding.quorum import record_types
+from fencepost.nemesis.wire.decoding.reference import meant
+from fencepost.nemesis.wire.frame import Frame, TopicNames
+from fencepost.nemesis.wire.frames import Header
+from fencepost.nemesis.wire.rules import Direction, Link
 
 IMAGE = image_with()
 NAMES = TopicNames({text_of(number): name for number, name in IMAGE.names.items()})

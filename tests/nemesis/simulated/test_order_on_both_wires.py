@@ -13,14 +13,14 @@ from simulated_stage import Stage
 from wire_doubles import Notes
 from wire_samples import KEY, VOTERS, client_batch, image_with
 
-from clusters.node_port.storage import Batch
-from clusters.port import CLIENTS, NodeName
-from clusters.reference.codec.api import ListenerType
-from clusters.reference.codec.codec import Codec, kraft_apis
-from clusters.reference.nodes.messages.data import ProduceRequest, ProduceResponse
-from clusters.simulation.network import RECONNECT
-from nemesis.wire.actions import let_go
-from nemesis.wire.effects import (
+from fencepost.clusters.node_port.storage import Batch
+from fencepost.clusters.port import CLIENTS, NodeName
+from fencepost.clusters.reference.codec.api import ListenerType
+from fencepost.clusters.reference.codec.codec import Codec, kraft_apis
+from fencepost.clusters.reference.nodes.messages.data import ProduceRequest, ProduceResponse
+from fencepost.clusters.simulation.network import RECONNECT
+from fencepost.nemesis.wire.actions import let_go
+from fencepost.nemesis.wire.effects import (
     Broken,
     Effect,
     Finish,
@@ -31,10 +31,10 @@ from nemesis.wire.effects import (
     Side,
     Wake,
 )
-from nemesis.wire.frame import TopicNames
-from nemesis.wire.pipe import HeldFrame
-from nemesis.wire.rulebook import Rulebook
-from nemesis.wire.rules import (
+from fencepost.nemesis.wire.frame import TopicNames
+from fencepost.nemesis.wire.pipe import HeldFrame
+from fencepost.nemesis.wire.rulebook import Rulebook
+from fencepost.nemesis.wire.rules import (
     Action,
     Answer,
     Cut,
@@ -50,9 +50,9 @@ from nemesis.wire.rules import (
     Stall,
     Watch,
 )
-from nemesis.wire.sessions import Common, Session
-from nemesis.wire.streams import proxied
-from nemesis.wire.tape import Tape
+from fencepost.nemesis.wire.sessions import Common, Session
+from fencepost.nemesis.wire.streams import proxied
+from fencepost.nemesis.wire.tape import Tape
 
 REQUEST, RESPONSE = Direction.REQUEST, Direction.RESPONSE
 LINK = Link(source=CLIENTS, target=NodeName("broker-1"), address="", port=1)

@@ -3,9 +3,9 @@
 import pytest
 from simulated_stage import Stage
 
-from clusters.port import CLIENTS, NodeName
-from history.failure import HarnessError, UsageError
-from nemesis.wire.rules import (
+from fencepost.clusters.port import CLIENTS, NodeName
+from fencepost.history.failure import HarnessError, UsageError
+from fencepost.nemesis.wire.rules import (
     Action,
     Answer,
     Clause,

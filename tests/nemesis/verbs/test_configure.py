@@ -2,18 +2,18 @@
 
 import pytest
 
-from clusters.kafka_port import KafkaSpec
-from clusters.observation import Down
-from clusters.port import NodeName
-from clusters.reference.nodes.configuration import MS
-from clusters.reference.simulated.quorum_kit import build as build_quorum
-from clusters.reference_zookeeper.simulated.kit import build
-from clusters.reference_zookeeper.system import ReferenceZooKeeperSpec
-from clusters.stage import Stage
-from history.failure import HarnessError, SpecError
-from nemesis.play import parse_play, step_data
-from nemesis.steps import next_ends
-from nemesis.verbs.configure import Configure
+from fencepost.clusters.kafka_port import KafkaSpec
+from fencepost.clusters.observation import Down
+from fencepost.clusters.port import NodeName
+from fencepost.clusters.reference.nodes.configuration import MS
+from fencepost.clusters.reference.simulated.quorum_kit import build as build_quorum
+from fencepost.clusters.reference_zookeeper.simulated.kit import build
+from fencepost.clusters.reference_zookeeper.system import ReferenceZooKeeperSpec
+from fencepost.clusters.stage import Stage
+from fencepost.history.failure import HarnessError, SpecError
+from fencepost.nemesis.play import parse_play, step_data
+from fencepost.nemesis.steps import next_ends
+from fencepost.nemesis.verbs.configure import Configure
 
 ONE, TWO = NodeName("broker-1"), NodeName("broker-2")
 STAGE = Stage(nodes=(ONE, TWO), keys=("t-0",), broker_ids=(1, 2))

@@ -2,18 +2,18 @@ from dataclasses import replace
 
 import pytest
 
-from clusters.abilities import Skew
-from clusters.port import NodeName
-from clusters.stage import Stage
-from history.failure import SpecError
-from nemesis.play import parse_play, step_data
-from nemesis.steps import prerequisites_of
-from nemesis.targets import NamedNodes
-from nemesis.verbs.prerequisite import Prerequisite
-from nemesis.verbs.skew import SkewClock
-from nemesis.verbs.squeeze import Squeeze
-from nemesis.verbs.step import OnNodes, Play
-from nemesis.verbs.throttle import Throttle
+from fencepost.clusters.abilities import Skew
+from fencepost.clusters.port import NodeName
+from fencepost.clusters.stage import Stage
+from fencepost.history.failure import SpecError
+from fencepost.nemesis.play import parse_play, step_data
+from fencepost.nemesis.steps import prerequisites_of
+from fencepost.nemesis.targets import NamedNodes
+from fencepost.nemesis.verbs.prerequisite import Prerequisite
+from fencepost.nemesis.verbs.skew import SkewClock
+from fencepost.nemesis.verbs.squeeze import Squeeze
+from fencepost.nemesis.verbs.step import OnNodes, Play
+from fencepost.nemesis.verbs.throttle import Throttle
 
 STAGE = Stage(
     nodes=tuple(map(NodeName, ("controller-1", "broker-1"))), keys=("t-0",), broker_ids=(1,)

@@ -5,18 +5,18 @@ from random import Random
 
 import pytest
 
-from clusters.port import NodeName
-from clusters.stage import Stage
-from nemesis.targets import NamedNodes, Scene
-from nemesis.verbs import registry
-from nemesis.verbs.episode import Opening
-from nemesis.verbs.page import verbs_page
-from nemesis.verbs.registry import EPISODES, KINDS, VERBS, verb_of
-from nemesis.verbs.rule import Lay
-from nemesis.verbs.step import Breaking, OnNodes
-from nemesis.verbs.step_source import StepSource
-from nemesis.verbs.wait import Wait
-from nemesis.wire.rules import Delay
+from fencepost.clusters.port import NodeName
+from fencepost.clusters.stage import Stage
+from fencepost.nemesis.targets import NamedNodes, Scene
+from fencepost.nemesis.verbs import registry
+from fencepost.nemesis.verbs.episode import Opening
+from fencepost.nemesis.verbs.page import verbs_page
+from fencepost.nemesis.verbs.registry import EPISODES, KINDS, VERBS, verb_of
+from fencepost.nemesis.verbs.rule import Lay
+from fencepost.nemesis.verbs.step import Breaking, OnNodes
+from fencepost.nemesis.verbs.step_source import StepSource
+from fencepost.nemesis.verbs.wait import Wait
+from fencepost.nemesis.wire.rules import Delay
 
 B = tuple(map(NodeName, ("broker-1", "broker-2", "broker-3")))
 STAGE = Stage(nodes=("controller-1", *B), keys=("t-0",), broker_ids=(1, 2, 3))  # type: ignore[arg-type]

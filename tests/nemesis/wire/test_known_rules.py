@@ -1,7 +1,7 @@
 """Which rules a wire tells of: those that are laid, and the last that were."""
 
-from nemesis.wire.rulebook import Rulebook
-from nemesis.wire.rules import Match, Rule, Watch
+from fencepost.nemesis.wire.rulebook import Rulebook
+from fencepost.nemesis.wire.rules import Match, Rule, Watch
 
 
 def _lay(book: Rulebook[object], name: str) -> None:

@@ -9,13 +9,13 @@ from kio.schema.index import api_key_map, schema_name_map
 from kio.schema.metadata.v12.request import MetadataRequest
 from wire_doubles import LINK, example, join_request
 
-from clusters.protocol.framing import request_frame
-from nemesis.wire.answers import error_response, why_no_answer
-from nemesis.wire.apis import API_KEYS, api_name
-from nemesis.wire.decoding.entities import entity_of, entity_type
-from nemesis.wire.frame import Frame, TopicNames
-from nemesis.wire.frames import Header
-from nemesis.wire.rules import Direction
+from fencepost.clusters.protocol.framing import request_frame
+from fencepost.nemesis.wire.answers import error_response, why_no_answer
+from fencepost.nemesis.wire.apis import API_KEYS, api_name
+from fencepost.nemesis.wire.decoding.entities import entity_of, entity_type
+from fencepost.nemesis.wire.frame import Frame, TopicNames
+from fencepost.nemesis.wire.frames import Header
+from fencepost.nemesis.wire.rules import Direction
 
 ALL = [(key, version) for key, name in api_key_map.items() for version in schema_name_map[name]]
 ITEMS = {

@@ -13,19 +13,29 @@ from kio.index import load_request_schema
 from kio.static.primitive import i32, i32Timedelta, i64
 from wire_doubles import BROKER, Notes
 
-from clusters.port import NodeName
-from clusters.protocol.framing import request_frame
-from nemesis.wire.apis import FETCH
-from nemesis.wire.effects import Effect, Send, Side
-from nemesis.wire.fetches import Fetches, said_by
-from nemesis.wire.frame import TopicNames
-from nemesis.wire.frames import Header, read_request_header
-from nemesis.wire.pipe import HeldFrame
-from nemesis.wire.rulebook import Rulebook
-from nemesis.wire.rules import Action, Answer, Clause, Hold, Link, Match, Operator, Rule, Watch
-from nemesis.wire.sessions import Common, Session
-from nemesis.wire.streams import proxied
-from nemesis.wire.tape import Tape
+from fencepost.clusters.port import NodeName
+from fencepost.clusters.protocol.framing import request_frame
+from fencepost.nemesis.wire.apis import FETCH
+from fencepost.nemesis.wire.effects import Effect, Send, Side
+from fencepost.nemesis.wire.fetches import Fetches, said_by
+from fencepost.nemesis.wire.frame import TopicNames
+from fencepost.nemesis.wire.frames import Header, read_request_header
+from fencepost.nemesis.wire.pipe import HeldFrame
+from fencepost.nemesis.wire.rulebook import Rulebook
+from fencepost.nemesis.wire.rules import (
+    Action,
+    Answer,
+    Clause,
+    Hold,
+    Link,
+    Match,
+    Operator,
+    Rule,
+    Watch,
+)
+from fencepost.nemesis.wire.sessions import Common, Session
+from fencepost.nemesis.wire.streams import proxied
+from fencepost.nemesis.wire.tape import Tape
 
 EPOCHS_FROM, LATEST = 15, 18
 LEADER = NodeName("broker-2")

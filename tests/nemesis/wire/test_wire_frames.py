@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from kio.index import load_request_schema
 from wire_doubles import example, plain_request
 
-from clusters.protocol.framing import FRAME_BYTES_MAX, FrameError, request_frame
-from nemesis.wire.frames import Header, Walker, read_correlation_id, read_request_header
+from fencepost.clusters.protocol.framing import FRAME_BYTES_MAX, FrameError, request_frame
+from fencepost.nemesis.wire.frames import Header, Walker, read_correlation_id, read_request_header
 
 WANTED = 56
 

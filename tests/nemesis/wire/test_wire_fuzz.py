@@ -16,8 +16,8 @@ from wire_doubles import (
 )
 from wire_stage import Peer, Stage, staged
 
-from history.failure import HarnessError
-from nemesis.wire.rules import (
+from fencepost.history.failure import HarnessError
+from fencepost.nemesis.wire.rules import (
     Action,
     Answer,
     Cut,

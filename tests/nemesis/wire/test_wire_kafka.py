@@ -10,18 +10,18 @@ import pytest
 from confluent_kafka import Producer
 from waiting import until
 
-from clusters.hosts.local_host import LocalHost
-from clusters.hosts.place import Site
-from clusters.hosts.warden import Warden
-from clusters.kafka.cluster import KafkaCluster
-from clusters.kafka.preparation import prepare
-from clusters.kafka_port import KafkaSpec
-from clusters.port import CLIENTS, NodeName
-from clusters.topic_spec import TopicSpec
-from history.clock import Clock
-from history.cluster_tables import write_cluster_tables
-from nemesis.wire.rules import Clause, Hold, Link, Match, Operator, Rule
-from nemesis.wire.wire import Wire
+from fencepost.clusters.hosts.local_host import LocalHost
+from fencepost.clusters.hosts.place import Site
+from fencepost.clusters.hosts.warden import Warden
+from fencepost.clusters.kafka.cluster import KafkaCluster
+from fencepost.clusters.kafka.preparation import prepare
+from fencepost.clusters.kafka_port import KafkaSpec
+from fencepost.clusters.port import CLIENTS, NodeName
+from fencepost.clusters.topic_spec import TopicSpec
+from fencepost.history.clock import Clock
+from fencepost.history.cluster_tables import write_cluster_tables
+from fencepost.nemesis.wire.rules import Clause, Hold, Link, Match, Operator, Rule
+from fencepost.nemesis.wire.wire import Wire
 
 pytestmark = pytest.mark.kafka
 

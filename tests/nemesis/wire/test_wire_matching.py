@@ -17,16 +17,16 @@ from wire_doubles import (
     response_frame,
 )
 
-from clusters.port import NodeName
-from clusters.protocol.columns import METADATA_TOPIC
-from clusters.protocol.record_batches import BatchHeader, encoded_batch_header
-from clusters.protocol.record_encoding import encoded_record
-from clusters.protocol.varints import encoded_unsigned
-from history.failure import UsageError
-from nemesis.wire.frame import Frame, TopicNames
-from nemesis.wire.frames import Header
-from nemesis.wire.matching import Matcher, refuse_impossible
-from nemesis.wire.rules import (
+from fencepost.clusters.port import NodeName
+from fencepost.clusters.protocol.columns import METADATA_TOPIC
+from fencepost.clusters.protocol.record_batches import BatchHeader, encoded_batch_header
+from fencepost.clusters.protocol.record_encoding import encoded_record
+from fencepost.clusters.protocol.varints import encoded_unsigned
+from fencepost.history.failure import UsageError
+from fencepost.nemesis.wire.frame import Frame, TopicNames
+from fencepost.nemesis.wire.frames import Header
+from fencepost.nemesis.wire.matching import Matcher, refuse_impossible
+from fencepost.nemesis.wire.rules import (
     Action,
     Answer,
     Clause,

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from waiting import until
 from wire_doubles import LINK, Line, Notes
 
-from clusters.link_protocol import LinkProtocol
-from clusters.port import NodeName
-from history.clock import Clock
-from nemesis.wire.carried import why_not_carried
-from nemesis.wire.effects import Wake
-from nemesis.wire.rules import (
+from fencepost.clusters.link_protocol import LinkProtocol
+from fencepost.clusters.port import NodeName
+from fencepost.history.clock import Clock
+from fencepost.nemesis.wire.carried import why_not_carried
+from fencepost.nemesis.wire.effects import Wake
+from fencepost.nemesis.wire.rules import (
     Action,
     Answer,
     Clause,
@@ -33,7 +33,7 @@ from nemesis.wire.rules import (
     Rule,
     Stall,
 )
-from nemesis.wire.server import Proxy
+from fencepost.nemesis.wire.server import Proxy
 
 BYTES = {LinkProtocol.BYTES}
 OPAQUE = replace(

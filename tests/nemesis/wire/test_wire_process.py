@@ -17,12 +17,12 @@ from hypothesis import strategies as st
 from waiting import until
 from wire_doubles import BROKER, CONTROLLER, LINK, beat_request, join_request
 
-from clusters.hosts.warden import Warden
-from clusters.port import NodeName
-from history.clock import Clock
-from history.failure import HarnessError, UsageError
-from nemesis.wire import control
-from nemesis.wire.rules import (
+from fencepost.clusters.hosts.warden import Warden
+from fencepost.clusters.port import NodeName
+from fencepost.history.clock import Clock
+from fencepost.history.failure import HarnessError, UsageError
+from fencepost.nemesis.wire import control
+from fencepost.nemesis.wire.rules import (
     Answer,
     Clause,
     Cut,
@@ -39,8 +39,8 @@ from nemesis.wire.rules import (
     Stall,
     Watch,
 )
-from nemesis.wire.status import RuleStatus, WireStatus
-from nemesis.wire.wire import Wire
+from fencepost.nemesis.wire.status import RuleStatus, WireStatus
+from fencepost.nemesis.wire.wire import Wire
 
 pytestmark = pytest.mark.slow
 

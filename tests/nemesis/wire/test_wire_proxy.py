@@ -15,9 +15,9 @@ from wire_doubles import (
 )
 from wire_stage import OTHER, Stage
 
-from history.clock import Clock
-from history.failure import HarnessError
-from nemesis.wire.rules import (
+from fencepost.history.clock import Clock
+from fencepost.history.failure import HarnessError
+from fencepost.nemesis.wire.rules import (
     Action,
     Answer,
     Clause,
@@ -32,7 +32,7 @@ from nemesis.wire.rules import (
     Reorder,
     Stall,
 )
-from nemesis.wire.server import Proxy
+from fencepost.nemesis.wire.server import Proxy
 
 JOINS = Match(api="AlterPartition")
 BACKLOG = 4 << 20

@@ -8,11 +8,11 @@ from kio.schema.errors import ErrorCode
 from kio.static.primitive import i16
 from wire_doubles import LINK, response_frame
 
-from nemesis.wire.actions import lowered
-from nemesis.wire.decoding.entities import entity_of, entity_type
-from nemesis.wire.frame import Frame, TopicNames
-from nemesis.wire.frames import Header
-from nemesis.wire.rules import Direction
+from fencepost.nemesis.wire.actions import lowered
+from fencepost.nemesis.wire.decoding.entities import entity_of, entity_type
+from fencepost.nemesis.wire.frame import Frame, TopicNames
+from fencepost.nemesis.wire.frames import Header
+from fencepost.nemesis.wire.rules import Direction
 
 
 def told(version: int, data: bytes) -> Frame:

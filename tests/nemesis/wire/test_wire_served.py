@@ -3,8 +3,8 @@
 import pytest
 from wire_doubles import CONTROLLER, Line, plain_request, plain_response
 
-from clusters.port import CLIENTS, NodeName
-from nemesis.wire.rules import Hold, Link, Match, Rule
+from fencepost.clusters.port import CLIENTS, NodeName
+from fencepost.nemesis.wire.rules import Hold, Link, Match, Rule
 
 PRODUCE, FETCH, METADATA = 0, 1, 3
 BROKER = NodeName("broker-1")

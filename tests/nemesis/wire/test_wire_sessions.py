@@ -21,9 +21,9 @@ from wire_doubles import (
     plain_response,
 )
 
-from clusters.kafka.multi_node_requests import CLIENT_ID
-from clusters.protocol.framing import request_frame
-from nemesis.wire.effects import (
+from fencepost.clusters.kafka.multi_node_requests import CLIENT_ID
+from fencepost.clusters.protocol.framing import request_frame
+from fencepost.nemesis.wire.effects import (
     Broken,
     Effect,
     Finish,
@@ -34,10 +34,10 @@ from nemesis.wire.effects import (
     Side,
     Wake,
 )
-from nemesis.wire.frame import TopicNames
-from nemesis.wire.pipe import HeldFrame
-from nemesis.wire.rulebook import Rulebook
-from nemesis.wire.rules import (
+from fencepost.nemesis.wire.frame import TopicNames
+from fencepost.nemesis.wire.pipe import HeldFrame
+from fencepost.nemesis.wire.rulebook import Rulebook
+from fencepost.nemesis.wire.rules import (
     Action,
     Answer,
     Clause,
@@ -55,9 +55,9 @@ from nemesis.wire.rules import (
     Stall,
     Watch,
 )
-from nemesis.wire.sessions import Common, Session
-from nemesis.wire.streams import proxied
-from nemesis.wire.tape import Tape
+from fencepost.nemesis.wire.sessions import Common, Session
+from fencepost.nemesis.wire.streams import proxied
+from fencepost.nemesis.wire.tape import Tape
 
 REQUEST, RESPONSE = Direction.REQUEST, Direction.RESPONSE
 JOIN = Match(

@@ -8,10 +8,10 @@ from contextlib import ExitStack, contextmanager
 
 from wire_doubles import BROKER, CONTROLLER, Notes
 
-from clusters.port import NodeName
-from history.clock import Clock
-from nemesis.wire.rules import Action, Link, Match, Rule
-from nemesis.wire.server import Proxy
+from fencepost.clusters.port import NodeName
+from fencepost.history.clock import Clock
+from fencepost.nemesis.wire.rules import Action, Link, Match, Rule
+from fencepost.nemesis.wire.server import Proxy
 
 _PATIENCE_S = 60.0
 _STEPS_MAX = 1000

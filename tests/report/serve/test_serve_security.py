@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from starlette.types import ASGIApp
 
-from bench.serve import made_results
-from harness.serve.archive import ResultsArchive
-from report.serve.app import application
-from report.serve.security import file_inside
+from fencepost.bench.serve import made_results
+from fencepost.harness.serve.archive import ResultsArchive
+from fencepost.report.serve.app import application
+from fencepost.report.serve.security import file_inside
 
 SECRET = b"what lies beside the results"
 

@@ -8,7 +8,7 @@ import numpy as np
 from confluent_kafka import KafkaError, KafkaException, Message
 from numpy.typing import NDArray
 
-from history.operation import F, Outcome
+from fencepost.history.operation import F, Outcome
 
 _UNKNOWN = -1001
 """RD_KAFKA_OFFSET_INVALID, which a message shows as None."""

@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from workloads.clients.config import (
+from fencepost.workloads.clients.config import (
     ClientConfig,
     ConsumerConfig,
     FinalReaderConfig,
@@ -11,7 +11,7 @@ from workloads.clients.config import (
     read_config,
     write_config,
 )
-from workloads.clients.places import key_indices, places_of
+from fencepost.workloads.clients.places import key_indices, places_of
 
 COMMON = ClientConfig(
     client="producer-0",

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kafka_doubles import message
 
-from history.operation import Outcome
-from workloads.clients.columns import (
+from fencepost.history.operation import Outcome
+from fencepost.workloads.clients.columns import (
     FOREIGN_VALUE,
     ends_of,
     messages_of,

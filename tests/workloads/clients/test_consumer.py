@@ -7,10 +7,10 @@ from typing import Any
 from confluent_kafka import OFFSET_BEGINNING, KafkaError, KafkaException, TopicPartition
 from kafka_doubles import PollNotes, ScriptedConsumer, message
 
-from history.counts import live_counts
-from history.operation import Outcome
-from workloads.clients.config import ClientConfig, ConsumerConfig
-from workloads.clients.consumer import Poller, consume
+from fencepost.history.counts import live_counts
+from fencepost.history.operation import Outcome
+from fencepost.workloads.clients.config import ClientConfig, ConsumerConfig
+from fencepost.workloads.clients.consumer import Poller, consume
 
 
 def config(raw: Path | str = "", *, subscribe: bool, reassign_s: float = 0) -> ConsumerConfig:
@@ -142,7 +142,7 @@ def test_a_consumer_that_owns_nothing_commits_nothing() -> None:
 def test_a_new_assign_goes_back_over_some_records_in_a_new_session(
     monkeypatch: Any,
 ) -> None:
-    monkeypatch.setattr("workloads.clients.consumer.Rereads.is_due", lambda *_: True)
+    monkeypatch.setattr("fencepost.workloads.clients.consumer.Rereads.is_due", lambda *_: True)
     notes, consumer, _ = poll(
         config(subscribe=False, reassign_s=1),
         [[message(n, offset=n) for n in range(50)], [message(3, offset=3)]],

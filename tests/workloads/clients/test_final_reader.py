@@ -6,10 +6,10 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException
 from kafka_doubles import PollNote, PollNotes, ScriptedConsumer, message
 
-from history.operation import F, Outcome
-from workloads.clients.config import ClientConfig, FinalReaderConfig
-from workloads.clients.final_reader import FinalReader
-from workloads.generators.agenda import Agenda
+from fencepost.history.operation import F, Outcome
+from fencepost.workloads.clients.config import ClientConfig, FinalReaderConfig
+from fencepost.workloads.clients.final_reader import FinalReader
+from fencepost.workloads.generators.agenda import Agenda
 
 EOF = KafkaError._PARTITION_EOF
 

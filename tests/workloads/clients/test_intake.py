@@ -7,10 +7,10 @@ import pytest
 from confluent_kafka import OFFSET_BEGINNING, KafkaError, KafkaException, TopicPartition
 from kafka_doubles import PollNotes, ScriptedConsumer, message
 
-from history.clock import Clock
-from history.operation import Outcome
-from workloads.clients.intake import Intake
-from workloads.clients.transactional_config import IntakeConfig
+from fencepost.history.clock import Clock
+from fencepost.history.operation import Outcome
+from fencepost.workloads.clients.intake import Intake
+from fencepost.workloads.clients.transactional_config import IntakeConfig
 
 OK, FAIL, INFO = Outcome.OK, Outcome.FAIL, Outcome.INFO
 KEYS = ("t-0", "t-1")

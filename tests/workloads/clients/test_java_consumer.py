@@ -8,8 +8,8 @@ import pytest
 from confluent_kafka import OFFSET_BEGINNING, KafkaException, TopicPartition
 from py4j.protocol import Py4JJavaError
 
-from workloads.clients.columns import polled_of
-from workloads.clients.java_consumer import JavaConsumer
+from fencepost.workloads.clients.columns import polled_of
+from fencepost.workloads.clients.java_consumer import JavaConsumer
 
 
 @dataclass(frozen=True)

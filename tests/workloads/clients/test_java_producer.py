@@ -9,9 +9,9 @@ import numpy as np
 from confluent_kafka import KafkaError
 from py4j.protocol import Py4JJavaError
 
-from history.operation import Outcome
-from workloads.clients.columns import ends_of, messages_of
-from workloads.clients.java_producer import JavaProducer
+from fencepost.history.operation import Outcome
+from fencepost.workloads.clients.columns import ends_of, messages_of
+from fencepost.workloads.clients.java_producer import JavaProducer
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from py4j.protocol import Py4JJavaError
 
-from workloads.clients.transactional_client import Group, Severity, TransactionError
-from workloads.clients.transactional_libraries import JavaTransactions
+from fencepost.workloads.clients.transactional_client import Group, Severity, TransactionError
+from fencepost.workloads.clients.transactional_libraries import JavaTransactions
 
 CODES = {"TimeoutException": 7, "ProducerFencedException": 90, "InvalidTxnStateException": 48}
 

@@ -6,17 +6,17 @@ from collections.abc import Iterator
 import pytest
 from waiting import kill_all
 
-from clusters.hosts.local_host import LocalHost
-from clusters.hosts.place import Site
-from clusters.hosts.warden import Warden
-from clusters.kafka_port import KafkaSpec
-from clusters.port import NodeName
-from clusters.protocol.talking import Address
-from clusters.reference.driver import ReferenceCluster
-from clusters.topic_spec import TopicSpec
-from history.clock import Clock
-from workloads.clients.kafka_python_reads import KafkaPythonReads
-from workloads.clients.librdkafka_reads import LibrdkafkaReads
+from fencepost.clusters.hosts.local_host import LocalHost
+from fencepost.clusters.hosts.place import Site
+from fencepost.clusters.hosts.warden import Warden
+from fencepost.clusters.kafka_port import KafkaSpec
+from fencepost.clusters.port import NodeName
+from fencepost.clusters.protocol.talking import Address
+from fencepost.clusters.reference.driver import ReferenceCluster
+from fencepost.clusters.topic_spec import TopicSpec
+from fencepost.history.clock import Clock
+from fencepost.workloads.clients.kafka_python_reads import KafkaPythonReads
+from fencepost.workloads.clients.librdkafka_reads import LibrdkafkaReads
 
 pytestmark = pytest.mark.slow
 

@@ -9,10 +9,10 @@ from unittest.mock import Mock
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from clusters.port import NodeName
-from clusters.protocol.talking import Address
-from workloads.clients import librdkafka_reads
-from workloads.clients.librdkafka_reads import LibrdkafkaReads
+from fencepost.clusters.port import NodeName
+from fencepost.clusters.protocol.talking import Address
+from fencepost.workloads.clients import librdkafka_reads
+from fencepost.workloads.clients.librdkafka_reads import LibrdkafkaReads
 
 ONE, TWO = NodeName("broker-1"), NodeName("broker-2")
 BROKERS: dict[NodeName, Address] = {ONE: ("127.0.0.1", 1), TWO: ("127.0.0.1", 2)}

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workloads.clients.membership_client import Move, Moves, ReplicaChange, Replicas
+from fencepost.workloads.clients.membership_client import Move, Moves, ReplicaChange, Replicas
 
 BROKERS = (1, 2, 3, 4, 5)
 

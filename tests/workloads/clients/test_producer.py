@@ -7,13 +7,13 @@ import pytest
 from confluent_kafka import KafkaError
 from kafka_doubles import QueueProducer, SendNotes
 
-from history.clock import Clock
-from history.counts import live_counts
-from history.operation import Outcome
-from workloads.clients.config import ClientConfig, ProducerConfig
-from workloads.clients.producer import produce
-from workloads.clients.sender import Sender
-from workloads.clients.shutdown import Ending
+from fencepost.history.clock import Clock
+from fencepost.history.counts import live_counts
+from fencepost.history.operation import Outcome
+from fencepost.workloads.clients.config import ClientConfig, ProducerConfig
+from fencepost.workloads.clients.producer import produce
+from fencepost.workloads.clients.sender import Sender
+from fencepost.workloads.clients.shutdown import Ending
 
 
 def config(raw: Path | str = "", *, flush_ms: int = 50, in_flight_max: int = 100) -> ProducerConfig:
@@ -178,7 +178,7 @@ def test_after_a_fatal_error_a_new_process_goes_on(tmp_path: Path) -> None:
 def test_a_producer_that_meets_nothing_but_fatal_errors_gives_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("workloads.clients.producer.GENERATIONS_MAX", 3)
+    monkeypatch.setattr("fencepost.workloads.clients.producer.GENERATIONS_MAX", 3)
 
     def connect(conf: dict[str, object]) -> QueueProducer:
         producer = QueueProducer(conf)

@@ -1,6 +1,6 @@
 import numpy as np
 
-from workloads.clients.consumer import Rereads
+from fencepost.workloads.clients.consumer import Rereads
 
 SECOND_NS = 1_000_000_000
 

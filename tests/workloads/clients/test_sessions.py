@@ -7,7 +7,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workloads.clients.sessions import ConsumerSessions
+from fencepost.workloads.clients.sessions import ConsumerSessions
 
 KEY_COUNT = 3
 

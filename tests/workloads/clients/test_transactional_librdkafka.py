@@ -9,8 +9,8 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 from kafka_doubles import message
 
-from workloads.clients.transactional_client import Group, Severity, TransactionError
-from workloads.clients.transactional_libraries import LibrdkafkaTransactions
+from fencepost.workloads.clients.transactional_client import Group, Severity, TransactionError
+from fencepost.workloads.clients.transactional_libraries import LibrdkafkaTransactions
 
 FENCED = KafkaError(KafkaError._FENCED, fatal=True)
 AGAIN = KafkaError(KafkaError._TIMED_OUT, retriable=True)

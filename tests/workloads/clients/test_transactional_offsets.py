@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicPartition
 
-from history.clock import Clock
-from workloads.clients.transactional_config import OffsetsConfig
-from workloads.clients.transactional_offsets import OffsetsWatch
+from fencepost.history.clock import Clock
+from fencepost.workloads.clients.transactional_config import OffsetsConfig
+from fencepost.workloads.clients.transactional_offsets import OffsetsWatch
 
 SECOND_NS = 1_000_000_000
 LATER_NS = 3600 * SECOND_NS
@@ -71,7 +71,7 @@ def watched(
 
 @pytest.fixture(autouse=True)
 def _no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("workloads.clients.transactional_offsets._PAUSE_S", 0)
+    monkeypatch.setattr("fencepost.workloads.clients.transactional_offsets._PAUSE_S", 0)
 
 
 def test_it_ends_at_once_where_every_transaction_has_ended() -> None:

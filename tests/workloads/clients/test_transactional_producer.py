@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 from kafka_doubles import SendNotes
 
-from history.clock import Clock
-from history.operation import Outcome
-from workloads.clients.config import ClientConfig
-from workloads.clients.intake import Taken
-from workloads.clients.shutdown import Ending
-from workloads.clients.transactional_client import Group, Severity, TransactionError
-from workloads.clients.transactional_config import TransactorConfig
-from workloads.clients.transactional_producer import Transactor
-from workloads.generators.intents import Intent, Intents
+from fencepost.history.clock import Clock
+from fencepost.history.operation import Outcome
+from fencepost.workloads.clients.config import ClientConfig
+from fencepost.workloads.clients.intake import Taken
+from fencepost.workloads.clients.shutdown import Ending
+from fencepost.workloads.clients.transactional_client import Group, Severity, TransactionError
+from fencepost.workloads.clients.transactional_config import TransactorConfig
+from fencepost.workloads.clients.transactional_producer import Transactor
+from fencepost.workloads.generators.intents import Intent, Intents
 
 COMMIT, ABORT = Intent.COMMIT, Intent.ABORT
 OK, FAIL, INFO = Outcome.OK, Outcome.FAIL, Outcome.INFO
@@ -284,7 +284,7 @@ def test_of_several_errors_the_first_one_counts_and_any_may_end_the_instance() -
 def test_a_producer_that_stops_on_failure_begins_nothing_after_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("workloads.clients.transactional_producer.pause", lambda *_: None)
+    monkeypatch.setattr("fencepost.workloads.clients.transactional_producer.pause", lambda *_: None)
     bench = Bench(COMMIT, transactions=3, stop_on_failure=True)
     bench.client.failures["flush"] = error(Severity.ABORTABLE)
     assert bench.transactor.run() is Ending.STOPPED

@@ -16,8 +16,8 @@ from kazoo.exceptions import (
 )
 from kazoo.protocol.states import ZnodeStat
 
-from workloads.clients.znode_session import data_of, end_of
-from workloads.generators.znodes import ZnodeF, ZnodeIntent
+from fencepost.workloads.clients.znode_session import data_of, end_of
+from fencepost.workloads.generators.znodes import ZnodeF, ZnodeIntent
 
 STAT = ZnodeStat(7, 9, 0, 0, 2, 0, 0, 0, 1, 0, 7)
 TOLD = {"outcome": "ok", "life": 7, "version": 2, "zxid": 9}

@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workloads.generators.agenda import Agenda
+from fencepost.workloads.generators.agenda import Agenda
 
 
 def test_a_key_that_cannot_be_read_leaves_the_others_their_time() -> None:

@@ -4,7 +4,7 @@ from itertools import cycle
 
 import pytest
 
-from workloads.generators.asked import Asked
+from fencepost.workloads.generators.asked import Asked
 
 
 def asked_of(*brokers: str) -> Asked[str]:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from workloads.generators.intents import Intent, Intents
+from fencepost.workloads.generators.intents import Intent, Intents
 
 COMMIT, ABORT = Intent.COMMIT, Intent.ABORT
 

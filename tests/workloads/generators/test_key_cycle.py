@@ -2,7 +2,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workloads.generators.keys import KeyCycle, by_key
+from fencepost.workloads.generators.keys import KeyCycle, by_key
 
 KEYS = st.lists(st.integers(0, 50), min_size=1, max_size=12, unique=True)
 

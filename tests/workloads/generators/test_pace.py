@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workloads.generators.pace import Pace
+from fencepost.workloads.generators.pace import Pace
 
 SECOND_NS = 1_000_000_000
 

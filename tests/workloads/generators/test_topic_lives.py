@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from history.operation import Outcome
-from workloads.generators.topic_lives import MetadataF, TopicLives, TopicWrite
+from fencepost.history.operation import Outcome
+from fencepost.workloads.generators.topic_lives import MetadataF, TopicLives, TopicWrite
 
 
 def lives_of(slots: int, *, first_number: int = 0, grows: int = 0) -> TopicLives:

@@ -5,7 +5,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from workloads.generators.znodes import ZnodeDraws, ZnodeF, ZnodeIntent, znode_keys
+from fencepost.workloads.generators.znodes import ZnodeDraws, ZnodeF, ZnodeIntent, znode_keys
 
 WEIGHTS = {
     ZnodeF.READ: 30,

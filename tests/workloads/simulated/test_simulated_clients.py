@@ -5,17 +5,17 @@ from itertools import pairwise
 
 import pytest
 
-from clusters.kafka_port import KafkaSpec
-from clusters.port import NodeName
-from clusters.reference.nodes.configuration import S
-from clusters.reference.simulated.cluster import SimulatedCluster
-from clusters.reference.simulated.quorum_kit import build
-from clusters.topic_spec import TopicSpec
-from history.operation import F, Outcome
-from workloads.produce_poll_spec import ProducePollSpec
-from workloads.simulated.polls import Returned
-from workloads.simulated.produce_poll import Recorders, SimulatedProducePoll
-from workloads.simulated.sends import BatchEnd
+from fencepost.clusters.kafka_port import KafkaSpec
+from fencepost.clusters.port import NodeName
+from fencepost.clusters.reference.nodes.configuration import S
+from fencepost.clusters.reference.simulated.cluster import SimulatedCluster
+from fencepost.clusters.reference.simulated.quorum_kit import build
+from fencepost.clusters.topic_spec import TopicSpec
+from fencepost.history.operation import F, Outcome
+from fencepost.workloads.produce_poll_spec import ProducePollSpec
+from fencepost.workloads.simulated.polls import Returned
+from fencepost.workloads.simulated.produce_poll import Recorders, SimulatedProducePoll
+from fencepost.workloads.simulated.sends import BatchEnd
 
 TOPICS = (TopicSpec(name="t", partitions=3, settings={"min.insync.replicas": "2"}),)
 B1, B2, B3 = (NodeName(f"broker-{number}") for number in (1, 2, 3))

@@ -7,16 +7,16 @@ from typing import Any
 import pytest
 from sealed_runs import sealed_table
 
-from clusters.kafka_port import KafkaSpec
-from clusters.port import NodeName
-from clusters.reference.nodes.configuration import S
-from clusters.reference.simulated.quorum_kit import build as build_quorum
-from clusters.reference_zookeeper.simulated.kit import build as build_on_zookeeper
-from clusters.reference_zookeeper.system import ReferenceZooKeeperSpec
-from clusters.topic_spec import TopicSpec
-from history.run_directory import RunDirectory
-from workloads.metadata_spec import MetadataSpec
-from workloads.simulated.metadata import SimulatedMetadata
+from fencepost.clusters.kafka_port import KafkaSpec
+from fencepost.clusters.port import NodeName
+from fencepost.clusters.reference.nodes.configuration import S
+from fencepost.clusters.reference.simulated.quorum_kit import build as build_quorum
+from fencepost.clusters.reference_zookeeper.simulated.kit import build as build_on_zookeeper
+from fencepost.clusters.reference_zookeeper.system import ReferenceZooKeeperSpec
+from fencepost.clusters.topic_spec import TopicSpec
+from fencepost.history.run_directory import RunDirectory
+from fencepost.workloads.metadata_spec import MetadataSpec
+from fencepost.workloads.simulated.metadata import SimulatedMetadata
 
 SPEC = MetadataSpec(write_rate=12, read_rate=12, topics=3)
 

@@ -7,14 +7,14 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from history.counts import Counts, live_counts
-from history.operation import F, Outcome
-from history.poll_recorder import PollRecorder
-from history.raw import read_raw
-from history.segment_format import SLOT
-from history.send_recorder import SendRecorder
-from workloads.simulated.polls import RecordedPolls, Returned
-from workloads.simulated.sends import BatchEnd, RecordedSends
+from fencepost.history.counts import Counts, live_counts
+from fencepost.history.operation import F, Outcome
+from fencepost.history.poll_recorder import PollRecorder
+from fencepost.history.raw import read_raw
+from fencepost.history.segment_format import SLOT
+from fencepost.history.send_recorder import SendRecorder
+from fencepost.workloads.simulated.polls import RecordedPolls, Returned
+from fencepost.workloads.simulated.sends import BatchEnd, RecordedSends
 
 KEYS = ("t-0", "t-1", "t-2")
 OUTCOMES = st.sampled_from(Outcome)

@@ -13,26 +13,34 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
-from clusters.node_port.alarm import Alarm
-from clusters.node_port.effects import CLOSE, NOTE, SEND, Effects
-from clusters.node_port.notes import ACTIVE, TOLD_LOWEST
-from clusters.reference.nodes.configuration import Configuration
-from clusters.reference.nodes.control import alter_partition, moves, settings, topics
-from clusters.reference.nodes.control.brokers import (
+from fencepost.clusters.node_port.alarm import Alarm
+from fencepost.clusters.node_port.effects import CLOSE, NOTE, SEND, Effects
+from fencepost.clusters.node_port.notes import ACTIVE, TOLD_LOWEST
+from fencepost.clusters.reference.nodes.configuration import Configuration
+from fencepost.clusters.reference.nodes.control import alter_partition, moves, settings, topics
+from fencepost.clusters.reference.nodes.control.brokers import (
     HeartbeatDecision,
     producer_ids_allocated,
     registered,
 )
-from clusters.reference.nodes.control.decision import Decision, DecisionView, MetadataQuorum
-from clusters.reference.nodes.control.elections import UNCLEAN, Electorate
-from clusters.reference.nodes.control.features import first_features, updated
-from clusters.reference.nodes.control.partitions import elections_of_leaderless, fencing
-from clusters.reference.nodes.control.refusals import refused
-from clusters.reference.nodes.control.sessions import Sessions
-from clusters.reference.nodes.control.visibility import WAITING_MAX, PendingAnswers, Waiting
-from clusters.reference.nodes.errors import Error
-from clusters.reference.nodes.levels import METADATA_VERSION
-from clusters.reference.nodes.messages.control import (
+from fencepost.clusters.reference.nodes.control.decision import (
+    Decision,
+    DecisionView,
+    MetadataQuorum,
+)
+from fencepost.clusters.reference.nodes.control.elections import UNCLEAN, Electorate
+from fencepost.clusters.reference.nodes.control.features import first_features, updated
+from fencepost.clusters.reference.nodes.control.partitions import elections_of_leaderless, fencing
+from fencepost.clusters.reference.nodes.control.refusals import refused
+from fencepost.clusters.reference.nodes.control.sessions import Sessions
+from fencepost.clusters.reference.nodes.control.visibility import (
+    WAITING_MAX,
+    PendingAnswers,
+    Waiting,
+)
+from fencepost.clusters.reference.nodes.errors import Error
+from fencepost.clusters.reference.nodes.levels import METADATA_VERSION
+from fencepost.clusters.reference.nodes.messages.control import (
     AllocateProducerIdsRequest,
     AlterConfigsRequest,
     AlterPartitionRequest,
@@ -46,9 +54,9 @@ from clusters.reference.nodes.messages.control import (
     ListReassignmentsRequest,
     UpdateFeaturesRequest,
 )
-from clusters.reference.nodes.quorum.replay import Replayer
-from clusters.reference.nodes.records import ConfigRecord, MetadataRecord, NoOpRecord
-from clusters.reference.nodes.rules import Rules
+from fencepost.clusters.reference.nodes.quorum.replay import Replayer
+from fencepost.clusters.reference.nodes.records import ConfigRecord, MetadataRecord, NoOpRecord
+from fencepost.clusters.reference.nodes.rules import Rules
 
 _HEARTBEAT: Final = BrokerHeartbeatRequest.kind
 _REGISTRATION: Final = BrokerRegistrationRequest.kind

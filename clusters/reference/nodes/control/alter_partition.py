@@ -8,18 +8,18 @@ Source: KIP-497, KIP-704 (recovery), KIP-841 (eligible members), KIP-903 (their 
 
 from dataclasses import replace
 
-from clusters.node_port.storage import PartitionKey
-from clusters.reference.nodes.control.decision import Decision, DecisionView
-from clusters.reference.nodes.control.elections import change
-from clusters.reference.nodes.control.reassignment import Completion, completion
-from clusters.reference.nodes.errors import Error
-from clusters.reference.nodes.image import PartitionImage, changed
-from clusters.reference.nodes.messages.control import (
+from fencepost.clusters.node_port.storage import PartitionKey
+from fencepost.clusters.reference.nodes.control.decision import Decision, DecisionView
+from fencepost.clusters.reference.nodes.control.elections import change
+from fencepost.clusters.reference.nodes.control.reassignment import Completion, completion
+from fencepost.clusters.reference.nodes.errors import Error
+from fencepost.clusters.reference.nodes.image import PartitionImage, changed
+from fencepost.clusters.reference.nodes.messages.control import (
     AlterPartitionItem,
     AlterPartitionRequest,
     AlterPartitionResponse,
 )
-from clusters.reference.nodes.records import PartitionChangeRecord
+from fencepost.clusters.reference.nodes.records import PartitionChangeRecord
 
 
 def altered(view: DecisionView, request: AlterPartitionRequest) -> Decision:

@@ -11,19 +11,23 @@ Source: KIP-631, "Registration and Heartbeats", the broker's state machine; KIP-
 from enum import Enum
 from typing import Final
 
-from clusters.protocol.broker_states import BrokerState
-from clusters.reference.nodes.configuration import MS
-from clusters.reference.nodes.control.decision import Decision, DecisionView
-from clusters.reference.nodes.control.partitions import fencing
-from clusters.reference.nodes.errors import Error
-from clusters.reference.nodes.image import Registration
-from clusters.reference.nodes.messages.control import (
+from fencepost.clusters.protocol.broker_states import BrokerState
+from fencepost.clusters.reference.nodes.configuration import MS
+from fencepost.clusters.reference.nodes.control.decision import Decision, DecisionView
+from fencepost.clusters.reference.nodes.control.partitions import fencing
+from fencepost.clusters.reference.nodes.errors import Error
+from fencepost.clusters.reference.nodes.image import Registration
+from fencepost.clusters.reference.nodes.messages.control import (
     AllocateProducerIdsRequest,
     AllocateProducerIdsResponse,
     BrokerRegistrationRequest,
     BrokerRegistrationResponse,
 )
-from clusters.reference.nodes.records import MetadataRecord, ProducerIdsRecord, RegisterBrokerRecord
+from fencepost.clusters.reference.nodes.records import (
+    MetadataRecord,
+    ProducerIdsRecord,
+    RegisterBrokerRecord,
+)
 
 _NOT_RUNNING: Final = BrokerState.NOT_RUNNING
 _RUNNING: Final = BrokerState.RUNNING

@@ -3,12 +3,12 @@
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from clusters.node_port.effects import Effects
-from clusters.reference.nodes.configuration import Configuration
-from clusters.reference.nodes.image import MetadataImage
-from clusters.reference.nodes.quorum.metadata_log import MetadataLog
-from clusters.reference.nodes.records import MetadataRecord
-from clusters.reference.nodes.rules import Rules
+from fencepost.clusters.node_port.effects import Effects
+from fencepost.clusters.reference.nodes.configuration import Configuration
+from fencepost.clusters.reference.nodes.image import MetadataImage
+from fencepost.clusters.reference.nodes.quorum.metadata_log import MetadataLog
+from fencepost.clusters.reference.nodes.records import MetadataRecord
+from fencepost.clusters.reference.nodes.rules import Rules
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,10 +7,10 @@ Source: KIP-631 (a fenced broker leads nothing), KIP-841 (one that is leaving ne
 from dataclasses import dataclass
 from typing import Final
 
-from clusters.node_port.storage import PartitionKey
-from clusters.reference.nodes.control.decision import DecisionView
-from clusters.reference.nodes.image import PartitionImage
-from clusters.reference.nodes.records import PartitionChangeRecord
+from fencepost.clusters.node_port.storage import PartitionKey
+from fencepost.clusters.reference.nodes.control.decision import DecisionView
+from fencepost.clusters.reference.nodes.image import PartitionImage
+from fencepost.clusters.reference.nodes.records import PartitionChangeRecord
 
 NOBODY: Final = -1
 """The leader of a partition that has none."""

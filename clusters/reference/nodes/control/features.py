@@ -3,11 +3,14 @@
 Source: KIP-584, KIP-778; Kafka's `FeatureControlManager`.
 """
 
-from clusters.reference.nodes.control.decision import Decision, DecisionView
-from clusters.reference.nodes.errors import Error
-from clusters.reference.nodes.levels import METADATA_VERSION
-from clusters.reference.nodes.messages.control import UpdateFeaturesRequest, UpdateFeaturesResponse
-from clusters.reference.nodes.records import FeatureLevelRecord
+from fencepost.clusters.reference.nodes.control.decision import Decision, DecisionView
+from fencepost.clusters.reference.nodes.errors import Error
+from fencepost.clusters.reference.nodes.levels import METADATA_VERSION
+from fencepost.clusters.reference.nodes.messages.control import (
+    UpdateFeaturesRequest,
+    UpdateFeaturesResponse,
+)
+from fencepost.clusters.reference.nodes.records import FeatureLevelRecord
 
 
 def first_features(view: DecisionView) -> tuple[FeatureLevelRecord, ...]:

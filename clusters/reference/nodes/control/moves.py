@@ -5,13 +5,19 @@ Source: KIP-455 (reassignments), KIP-460 (ElectLeaders); Kafka's `ReplicationCon
 
 from collections.abc import Iterator
 
-from clusters.node_port.storage import PartitionKey
-from clusters.reference.nodes.control.decision import Decision, DecisionView
-from clusters.reference.nodes.control.elections import NOBODY, Election, Electorate, elect, unclean
-from clusters.reference.nodes.control.reassignment import begun, cancelled, in_progress
-from clusters.reference.nodes.errors import Error
-from clusters.reference.nodes.image import MetadataImage, PartitionImage
-from clusters.reference.nodes.messages.control import (
+from fencepost.clusters.node_port.storage import PartitionKey
+from fencepost.clusters.reference.nodes.control.decision import Decision, DecisionView
+from fencepost.clusters.reference.nodes.control.elections import (
+    NOBODY,
+    Election,
+    Electorate,
+    elect,
+    unclean,
+)
+from fencepost.clusters.reference.nodes.control.reassignment import begun, cancelled, in_progress
+from fencepost.clusters.reference.nodes.errors import Error
+from fencepost.clusters.reference.nodes.image import MetadataImage, PartitionImage
+from fencepost.clusters.reference.nodes.messages.control import (
     AlterReassignmentsRequest,
     AlterReassignmentsResponse,
     ElectLeadersRequest,
@@ -19,7 +25,7 @@ from clusters.reference.nodes.messages.control import (
     ListReassignmentsRequest,
     ListReassignmentsResponse,
 )
-from clusters.reference.nodes.records import MetadataRecord
+from fencepost.clusters.reference.nodes.records import MetadataRecord
 
 
 def reassigned(view: DecisionView, request: AlterReassignmentsRequest) -> Decision:

@@ -7,10 +7,10 @@ any more by then, and an elected one is unfenced already.
 
 from collections.abc import Iterator
 
-from clusters.reference.nodes.control.decision import DecisionView
-from clusters.reference.nodes.control.elections import NOBODY, Electorate, elect
-from clusters.reference.nodes.image import PartitionImage, Registration
-from clusters.reference.nodes.records import (
+from fencepost.clusters.reference.nodes.control.decision import DecisionView
+from fencepost.clusters.reference.nodes.control.elections import NOBODY, Electorate, elect
+from fencepost.clusters.reference.nodes.image import PartitionImage, Registration
+from fencepost.clusters.reference.nodes.records import (
     BrokerRegistrationChangeRecord,
     MetadataRecord,
     PartitionChangeRecord,

@@ -9,10 +9,10 @@ Source: the idea of Kafka's `StripedReplicaPlacer`, without its draws.
 
 from collections.abc import Sequence
 
-from clusters.reference.nodes.control.decision import DecisionView
-from clusters.reference.nodes.errors import Error
-from clusters.reference.nodes.image import Registration
-from clusters.reference.nodes.records import PartitionRecord
+from fencepost.clusters.reference.nodes.control.decision import DecisionView
+from fencepost.clusters.reference.nodes.errors import Error
+from fencepost.clusters.reference.nodes.image import Registration
+from fencepost.clusters.reference.nodes.records import PartitionRecord
 
 Assignment = tuple[tuple[int, ...], ...]
 """The replicas of each partition, the preferred leader first."""

@@ -9,12 +9,12 @@ Source: KIP-455; Kafka's `PartitionReassignmentReplicas` and `PartitionReassignm
 
 from dataclasses import dataclass
 
-from clusters.node_port.storage import PartitionKey
-from clusters.reference.nodes.control.decision import DecisionView
-from clusters.reference.nodes.control.elections import NOBODY, Electorate, change
-from clusters.reference.nodes.errors import Error
-from clusters.reference.nodes.image import PartitionImage
-from clusters.reference.nodes.records import PartitionChangeRecord
+from fencepost.clusters.node_port.storage import PartitionKey
+from fencepost.clusters.reference.nodes.control.decision import DecisionView
+from fencepost.clusters.reference.nodes.control.elections import NOBODY, Electorate, change
+from fencepost.clusters.reference.nodes.errors import Error
+from fencepost.clusters.reference.nodes.image import PartitionImage
+from fencepost.clusters.reference.nodes.records import PartitionChangeRecord
 
 _Replicas = tuple[int, ...]
 

@@ -13,27 +13,32 @@ that a broker that leaves is let go once those that stay have learnt who leads i
 from collections.abc import Mapping
 from typing import Final
 
-from clusters.node_port.alarm import Alarm
-from clusters.protocol.broker_states import BrokerState
-from clusters.reference.nodes.configuration import MS, Configuration
-from clusters.reference.nodes.control.brokers import HeartbeatDecision, state_of, step_for
-from clusters.reference.nodes.control.decision import DecisionView
-from clusters.reference.nodes.control.partitions import fencing, leads_something, leaving, unfencing
-from clusters.reference.nodes.control.visibility import UNKNOWN, AcknowledgedOffsets
-from clusters.reference.nodes.errors import Error
-from clusters.reference.nodes.image import MetadataImage, Registration
-from clusters.reference.nodes.levels import LEVEL_VISIBILITY
-from clusters.reference.nodes.messages.control import (
+from fencepost.clusters.node_port.alarm import Alarm
+from fencepost.clusters.protocol.broker_states import BrokerState
+from fencepost.clusters.reference.nodes.configuration import MS, Configuration
+from fencepost.clusters.reference.nodes.control.brokers import HeartbeatDecision, state_of, step_for
+from fencepost.clusters.reference.nodes.control.decision import DecisionView
+from fencepost.clusters.reference.nodes.control.partitions import (
+    fencing,
+    leads_something,
+    leaving,
+    unfencing,
+)
+from fencepost.clusters.reference.nodes.control.visibility import UNKNOWN, AcknowledgedOffsets
+from fencepost.clusters.reference.nodes.errors import Error
+from fencepost.clusters.reference.nodes.image import MetadataImage, Registration
+from fencepost.clusters.reference.nodes.levels import LEVEL_VISIBILITY
+from fencepost.clusters.reference.nodes.messages.control import (
     BrokerHeartbeatRequest,
     BrokerHeartbeatResponse,
     BrokerRegistrationRequest,
 )
-from clusters.reference.nodes.records import (
+from fencepost.clusters.reference.nodes.records import (
     BrokerRegistrationChangeRecord,
     MetadataRecord,
     RegisterBrokerRecord,
 )
-from clusters.reference.nodes.rules import Rules
+from fencepost.clusters.reference.nodes.rules import Rules
 
 _LEAVING: Final = BrokerState.PENDING_CONTROLLED_SHUTDOWN
 

@@ -9,10 +9,13 @@ Source: KIP-339; Kafka's `ConfigurationControlManager`, `TopicConfig`.
 from collections.abc import Callable
 from typing import Final
 
-from clusters.reference.nodes.control.decision import Decision, DecisionView
-from clusters.reference.nodes.errors import Error
-from clusters.reference.nodes.messages.control import AlterConfigsRequest, AlterConfigsResponse
-from clusters.reference.nodes.records import ConfigRecord
+from fencepost.clusters.reference.nodes.control.decision import Decision, DecisionView
+from fencepost.clusters.reference.nodes.errors import Error
+from fencepost.clusters.reference.nodes.messages.control import (
+    AlterConfigsRequest,
+    AlterConfigsResponse,
+)
+from fencepost.clusters.reference.nodes.records import ConfigRecord
 
 _TOPIC: Final = 2
 _BROKER: Final = 4

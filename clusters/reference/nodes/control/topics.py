@@ -8,8 +8,8 @@ import re
 from hashlib import blake2b
 from typing import Final
 
-from clusters.reference.nodes.control.decision import Decision, DecisionView
-from clusters.reference.nodes.control.placement import (
+from fencepost.clusters.reference.nodes.control.decision import Decision, DecisionView
+from fencepost.clusters.reference.nodes.control.placement import (
     Assignment,
     RefusedError,
     begun_partitions,
@@ -17,9 +17,9 @@ from clusters.reference.nodes.control.placement import (
     refuse_twice,
     spread,
 )
-from clusters.reference.nodes.control.settings import is_sound
-from clusters.reference.nodes.errors import Error
-from clusters.reference.nodes.messages.control import (
+from fencepost.clusters.reference.nodes.control.settings import is_sound
+from fencepost.clusters.reference.nodes.errors import Error
+from fencepost.clusters.reference.nodes.messages.control import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
     CreateTopicsRequest,
@@ -29,7 +29,7 @@ from clusters.reference.nodes.messages.control import (
     NewPartitions,
     NewTopic,
 )
-from clusters.reference.nodes.records import (
+from fencepost.clusters.reference.nodes.records import (
     ConfigRecord,
     MetadataRecord,
     PartitionRecord,

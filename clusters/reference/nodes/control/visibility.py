@@ -18,12 +18,12 @@ from collections import deque
 from collections.abc import Iterable
 from typing import Any, Final
 
-from clusters.node_port.alarm import NEVER_NS, Alarm
-from clusters.node_port.effects import CLOSE, NOTE, SEND, Effects
-from clusters.node_port.notes import ACKNOWLEDGED_METADATA
-from clusters.reference.nodes.image import MetadataImage, Registration
-from clusters.reference.nodes.levels import LEVEL_VISIBILITY
-from clusters.reference.nodes.messages.control import (
+from fencepost.clusters.node_port.alarm import NEVER_NS, Alarm
+from fencepost.clusters.node_port.effects import CLOSE, NOTE, SEND, Effects
+from fencepost.clusters.node_port.notes import ACKNOWLEDGED_METADATA
+from fencepost.clusters.reference.nodes.image import MetadataImage, Registration
+from fencepost.clusters.reference.nodes.levels import LEVEL_VISIBILITY
+from fencepost.clusters.reference.nodes.messages.control import (
     AlterConfigsRequest,
     AlterReassignmentsRequest,
     CreatePartitionsRequest,
@@ -33,7 +33,7 @@ from clusters.reference.nodes.messages.control import (
     ListReassignmentsRequest,
     UpdateFeaturesRequest,
 )
-from clusters.reference.nodes.rules import Rules
+from fencepost.clusters.reference.nodes.rules import Rules
 
 UNKNOWN: Final = -1
 WAITING_MAX: Final = 1_000

@@ -7,9 +7,9 @@ an answer to a request that was not decided.
 from dataclasses import dataclass
 from typing import ClassVar
 
-from clusters.node_port.storage import PartitionKey
-from clusters.protocol.broker_states import BrokerState
-from clusters.reference.nodes.records import Listener
+from fencepost.clusters.node_port.storage import PartitionKey
+from fencepost.clusters.protocol.broker_states import BrokerState
+from fencepost.clusters.reference.nodes.records import Listener
 
 
 @dataclass(slots=True)

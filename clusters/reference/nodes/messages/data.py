@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from clusters.node_port.storage import Batch, PartitionKey
+from fencepost.clusters.node_port.storage import Batch, PartitionKey
 
 
 @dataclass(slots=True)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from clusters.node_port.storage import MetadataBatch
+from fencepost.clusters.node_port.storage import MetadataBatch
 
 
 @dataclass(slots=True)

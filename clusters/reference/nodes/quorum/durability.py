@@ -2,10 +2,10 @@
 
 from collections import deque
 
-from clusters.node_port.effects import SYNC, WRITE, Effects
-from clusters.node_port.storage import METADATA, QUORUM_STATE, QuorumState
-from clusters.reference.nodes.quorum.metadata_log import QUORUM, MetadataLog
-from clusters.reference.nodes.rules import Rules
+from fencepost.clusters.node_port.effects import SYNC, WRITE, Effects
+from fencepost.clusters.node_port.storage import METADATA, QUORUM_STATE, QuorumState
+from fencepost.clusters.reference.nodes.quorum.metadata_log import QUORUM, MetadataLog
+from fencepost.clusters.reference.nodes.rules import Rules
 
 
 class DurableEnd:

@@ -2,18 +2,18 @@
 
 from typing import Final
 
-from clusters.node_port.alarm import Alarm
-from clusters.node_port.effects import SEND, Effects
-from clusters.reference.nodes.configuration import MS, Configuration
-from clusters.reference.nodes.messages.quorum import (
+from fencepost.clusters.node_port.alarm import Alarm
+from fencepost.clusters.node_port.effects import SEND, Effects
+from fencepost.clusters.reference.nodes.configuration import MS, Configuration
+from fencepost.clusters.reference.nodes.messages.quorum import (
     BeginQuorumEpochRequest,
     EndQuorumEpochRequest,
     VoteRequest,
     VoteResponse,
 )
-from clusters.reference.nodes.quorum.exchange import PeerRetries
-from clusters.reference.nodes.quorum.leading import Leadership
-from clusters.reference.nodes.quorum.metadata_log import MetadataLog
+from fencepost.clusters.reference.nodes.quorum.exchange import PeerRetries
+from fencepost.clusters.reference.nodes.quorum.leading import Leadership
+from fencepost.clusters.reference.nodes.quorum.metadata_log import MetadataLog
 
 BACKOFF_NS: Final = 100 * MS
 """The unit of waits between elections, Kafka's RETRY_BACKOFF_BASE_MS."""

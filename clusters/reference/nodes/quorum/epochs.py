@@ -1,6 +1,6 @@
 """The reaction of both voters and observers to an epoch that they are told."""
 
-from clusters.reference.nodes.rules import Rules
+from fencepost.clusters.reference.nodes.rules import Rules
 
 
 def is_refused(rules: Rules, told: int, *, own: int) -> bool:

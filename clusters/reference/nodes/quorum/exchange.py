@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import Final
 
-from clusters.node_port.alarm import NEVER_NS, Alarm
-from clusters.reference.nodes.configuration import Configuration
+from fencepost.clusters.node_port.alarm import NEVER_NS, Alarm
+from fencepost.clusters.reference.nodes.configuration import Configuration
 
 _NONE: Final = -1
 _FAILURES_MAX: Final = 16

@@ -7,20 +7,20 @@ come as a snapshot (KIP-630), which is durable before the log begins at it. It c
 that was lost is asked for again, and what another leader sends begins with the first one.
 """
 
-from clusters.node_port.alarm import Alarm
-from clusters.node_port.effects import SEND, SYNC, WRITE, Effects
-from clusters.node_port.storage import SNAPSHOT, Snapshot
-from clusters.reference.nodes.configuration import Configuration
-from clusters.reference.nodes.messages.quorum import (
+from fencepost.clusters.node_port.alarm import Alarm
+from fencepost.clusters.node_port.effects import SEND, SYNC, WRITE, Effects
+from fencepost.clusters.node_port.storage import SNAPSHOT, Snapshot
+from fencepost.clusters.reference.nodes.configuration import Configuration
+from fencepost.clusters.reference.nodes.messages.quorum import (
     FetchSnapshotRequest,
     FetchSnapshotResponse,
     MetadataFetchRequest,
     MetadataFetchResponse,
 )
-from clusters.reference.nodes.quorum.exchange import Exchange
-from clusters.reference.nodes.quorum.metadata_log import ARRIVED, QUORUM, MetadataLog
-from clusters.reference.nodes.quorum.snapshots import Download, SnapshotCodec
-from clusters.reference.nodes.rules import Rules
+from fencepost.clusters.reference.nodes.quorum.exchange import Exchange
+from fencepost.clusters.reference.nodes.quorum.metadata_log import ARRIVED, QUORUM, MetadataLog
+from fencepost.clusters.reference.nodes.quorum.snapshots import Download, SnapshotCodec
+from fencepost.clusters.reference.nodes.rules import Rules
 
 
 class Fetcher:

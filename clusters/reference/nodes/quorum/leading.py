@@ -10,14 +10,17 @@ A fetch without news is parked until there are records, a higher high watermark,
 from dataclasses import dataclass
 from typing import Final
 
-from clusters.node_port.alarm import NEVER_NS, Alarm
-from clusters.node_port.effects import SEND, Effects
-from clusters.node_port.storage import MetadataBatch
-from clusters.reference.nodes.configuration import Configuration, S
-from clusters.reference.nodes.errors import Error
-from clusters.reference.nodes.messages.quorum import MetadataFetchRequest, MetadataFetchResponse
-from clusters.reference.nodes.quorum.metadata_log import MetadataLog
-from clusters.reference.nodes.rules import Rules
+from fencepost.clusters.node_port.alarm import NEVER_NS, Alarm
+from fencepost.clusters.node_port.effects import SEND, Effects
+from fencepost.clusters.node_port.storage import MetadataBatch
+from fencepost.clusters.reference.nodes.configuration import Configuration, S
+from fencepost.clusters.reference.nodes.errors import Error
+from fencepost.clusters.reference.nodes.messages.quorum import (
+    MetadataFetchRequest,
+    MetadataFetchResponse,
+)
+from fencepost.clusters.reference.nodes.quorum.metadata_log import MetadataLog
+from fencepost.clusters.reference.nodes.rules import Rules
 
 _NONE: Final = 0
 _NOT_LEADER: Final = int(Error.NOT_LEADER_OR_FOLLOWER)

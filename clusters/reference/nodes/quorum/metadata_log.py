@@ -12,9 +12,23 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from typing import Final
 
-from clusters.node_port.effects import ADVANCE, APPEND, NOTE, SYNC, TRUNCATE, WRITE, Effects
-from clusters.node_port.notes import COMMITTED_METADATA
-from clusters.node_port.storage import METADATA, SNAPSHOT, Contents, MetadataBatch, Snapshot
+from fencepost.clusters.node_port.effects import (
+    ADVANCE,
+    APPEND,
+    NOTE,
+    SYNC,
+    TRUNCATE,
+    WRITE,
+    Effects,
+)
+from fencepost.clusters.node_port.notes import COMMITTED_METADATA
+from fencepost.clusters.node_port.storage import (
+    METADATA,
+    SNAPSHOT,
+    Contents,
+    MetadataBatch,
+    Snapshot,
+)
 
 QUORUM: Final = "quorum"
 """The component of the tokens of the quorum's syncs: (QUORUM, what was made durable, …)."""

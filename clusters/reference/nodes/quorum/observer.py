@@ -7,25 +7,30 @@ the log is cut below them.
 
 from typing import Any, Final, Protocol
 
-from clusters.node_port.alarm import Alarm
-from clusters.node_port.effects import SYNC, SYNCED, TICK, UNREACHABLE, Effects
-from clusters.node_port.storage import METADATA, SNAPSHOT, Contents, Snapshot
-from clusters.reference.nodes.configuration import Configuration
-from clusters.reference.nodes.messages.quorum import (
+from fencepost.clusters.node_port.alarm import Alarm
+from fencepost.clusters.node_port.effects import SYNC, SYNCED, TICK, UNREACHABLE, Effects
+from fencepost.clusters.node_port.storage import METADATA, SNAPSHOT, Contents, Snapshot
+from fencepost.clusters.reference.nodes.configuration import Configuration
+from fencepost.clusters.reference.nodes.messages.quorum import (
     FetchSnapshotRequest,
     FetchSnapshotResponse,
     MetadataFetchRequest,
     MetadataFetchResponse,
 )
-from clusters.reference.nodes.quorum.epochs import is_refused
-from clusters.reference.nodes.quorum.fetching import Fetcher
-from clusters.reference.nodes.quorum.metadata_log import ARRIVED, QUORUM, START, MetadataLog
-from clusters.reference.nodes.quorum.snapshots import (
+from fencepost.clusters.reference.nodes.quorum.epochs import is_refused
+from fencepost.clusters.reference.nodes.quorum.fetching import Fetcher
+from fencepost.clusters.reference.nodes.quorum.metadata_log import (
+    ARRIVED,
+    QUORUM,
+    START,
+    MetadataLog,
+)
+from fencepost.clusters.reference.nodes.quorum.snapshots import (
     BEGINS_ANEW,
     SnapshotCodec,
     SnapshotValues,
 )
-from clusters.reference.nodes.rules import Rules
+from fencepost.clusters.reference.nodes.rules import Rules
 
 _FETCHES: Final = (MetadataFetchRequest.kind, FetchSnapshotRequest.kind)
 

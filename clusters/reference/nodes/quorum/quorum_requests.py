@@ -7,10 +7,13 @@ answer is trusted to be one: an answer counts if it was awaited, and what comes 
 from collections.abc import Callable
 from typing import Any, Final
 
-from clusters.node_port.effects import SEND, Effects
-from clusters.reference.nodes.errors import Error
-from clusters.reference.nodes.messages.control import DescribeQuorumRequest, DescribeQuorumResponse
-from clusters.reference.nodes.messages.quorum import (
+from fencepost.clusters.node_port.effects import SEND, Effects
+from fencepost.clusters.reference.nodes.errors import Error
+from fencepost.clusters.reference.nodes.messages.control import (
+    DescribeQuorumRequest,
+    DescribeQuorumResponse,
+)
+from fencepost.clusters.reference.nodes.messages.quorum import (
     BeginQuorumEpochRequest,
     BeginQuorumEpochResponse,
     EndQuorumEpochRequest,
@@ -22,12 +25,12 @@ from clusters.reference.nodes.messages.quorum import (
     VoteRequest,
     VoteResponse,
 )
-from clusters.reference.nodes.quorum.epochs import is_refused
-from clusters.reference.nodes.quorum.leading import ReplicaProgress
-from clusters.reference.nodes.quorum.quorum_state import QuorumStateMachine
-from clusters.reference.nodes.quorum.snapshots import BEGINS_ANEW, Pieces
-from clusters.reference.nodes.quorum.transitions import VoterState
-from clusters.reference.nodes.rules import Rules
+from fencepost.clusters.reference.nodes.quorum.epochs import is_refused
+from fencepost.clusters.reference.nodes.quorum.leading import ReplicaProgress
+from fencepost.clusters.reference.nodes.quorum.quorum_state import QuorumStateMachine
+from fencepost.clusters.reference.nodes.quorum.snapshots import BEGINS_ANEW, Pieces
+from fencepost.clusters.reference.nodes.quorum.transitions import VoterState
+from fencepost.clusters.reference.nodes.rules import Rules
 
 _NOT_LEADER: Final = int(Error.NOT_LEADER_OR_FOLLOWER)
 _FENCED_LEADER_EPOCH: Final = int(Error.FENCED_LEADER_EPOCH)

@@ -8,12 +8,12 @@ records are durable before they count, a follower's before it fetches again.
 from random import Random
 from typing import Any
 
-from clusters.node_port.alarm import NEVER_NS, Alarm
-from clusters.node_port.effects import NOTE, SEND, Effects
-from clusters.node_port.notes import APPENDED_METADATA, QUORUM_LEADER, RESIGNED, VOTED
-from clusters.node_port.storage import QUORUM_STATE, Contents, MetadataBatch, QuorumState
-from clusters.reference.nodes.configuration import Configuration
-from clusters.reference.nodes.messages.quorum import (
+from fencepost.clusters.node_port.alarm import NEVER_NS, Alarm
+from fencepost.clusters.node_port.effects import NOTE, SEND, Effects
+from fencepost.clusters.node_port.notes import APPENDED_METADATA, QUORUM_LEADER, RESIGNED, VOTED
+from fencepost.clusters.node_port.storage import QUORUM_STATE, Contents, MetadataBatch, QuorumState
+from fencepost.clusters.reference.nodes.configuration import Configuration
+from fencepost.clusters.reference.nodes.messages.quorum import (
     BeginQuorumEpochRequest,
     EndQuorumEpochRequest,
     FetchSnapshotRequest,
@@ -21,20 +21,24 @@ from clusters.reference.nodes.messages.quorum import (
     VoteRequest,
     VoteResponse,
 )
-from clusters.reference.nodes.quorum.durability import DurableEnd, QuorumStateWrites
-from clusters.reference.nodes.quorum.elections import (
+from fencepost.clusters.reference.nodes.quorum.durability import DurableEnd, QuorumStateWrites
+from fencepost.clusters.reference.nodes.quorum.elections import (
     BACKOFF_NS,
     DOUBLINGS_MAX,
     Announcer,
     Candidacy,
 )
-from clusters.reference.nodes.quorum.fetching import Fetcher
-from clusters.reference.nodes.quorum.leading import Leadership
-from clusters.reference.nodes.quorum.metadata_log import MetadataLog
-from clusters.reference.nodes.quorum.snapshots import SnapshotCodec
-from clusters.reference.nodes.quorum.transitions import TRANSITIONS, VoterEvent, VoterState
-from clusters.reference.nodes.records import LeaderChangeMessage
-from clusters.reference.nodes.rules import Rules
+from fencepost.clusters.reference.nodes.quorum.fetching import Fetcher
+from fencepost.clusters.reference.nodes.quorum.leading import Leadership
+from fencepost.clusters.reference.nodes.quorum.metadata_log import MetadataLog
+from fencepost.clusters.reference.nodes.quorum.snapshots import SnapshotCodec
+from fencepost.clusters.reference.nodes.quorum.transitions import (
+    TRANSITIONS,
+    VoterEvent,
+    VoterState,
+)
+from fencepost.clusters.reference.nodes.records import LeaderChangeMessage
+from fencepost.clusters.reference.nodes.rules import Rules
 
 
 class QuorumStateMachine:

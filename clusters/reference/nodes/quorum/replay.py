@@ -1,8 +1,8 @@
 """Images follow a metadata log: committed batches are applied, and dropped ones made up for."""
 
-from clusters.reference.nodes.image import MetadataImage
-from clusters.reference.nodes.quorum.metadata_log import MetadataLog
-from clusters.reference.nodes.records import MetadataRecord
+from fencepost.clusters.reference.nodes.image import MetadataImage
+from fencepost.clusters.reference.nodes.quorum.metadata_log import MetadataLog
+from fencepost.clusters.reference.nodes.records import MetadataRecord
 
 
 class Replayer:

@@ -6,9 +6,9 @@ time. Positions and sizes count these. A piece ends anywhere, also within a reco
 
 from typing import Any, Final, Protocol
 
-from clusters.node_port.storage import Snapshot
-from clusters.reference.nodes.errors import Error
-from clusters.reference.nodes.messages.quorum import FetchSnapshotResponse
+from fencepost.clusters.node_port.storage import Snapshot
+from fencepost.clusters.reference.nodes.errors import Error
+from fencepost.clusters.reference.nodes.messages.quorum import FetchSnapshotResponse
 
 BEGINS_ANEW: Final = frozenset({int(Error.SNAPSHOT_NOT_FOUND), int(Error.POSITION_OUT_OF_RANGE)})
 """The leader's errors after which a fetcher asks what there is now."""

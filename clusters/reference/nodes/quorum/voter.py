@@ -7,8 +7,8 @@ nothing before a sync, and closes requests that come earlier.
 
 from typing import Any
 
-from clusters.node_port.alarm import Alarm
-from clusters.node_port.effects import (
+from fencepost.clusters.node_port.alarm import Alarm
+from fencepost.clusters.node_port.effects import (
     CLOSE,
     SYNC,
     SYNCED,
@@ -16,20 +16,29 @@ from clusters.node_port.effects import (
     UNREACHABLE,
     Effects,
 )
-from clusters.node_port.storage import (
+from fencepost.clusters.node_port.storage import (
     METADATA,
     QUORUM_STATE,
     SNAPSHOT,
     Contents,
     Snapshot,
 )
-from clusters.reference.nodes.configuration import Configuration
-from clusters.reference.nodes.quorum.metadata_log import ARRIVED, QUORUM, START, MetadataLog
-from clusters.reference.nodes.quorum.quorum_requests import QuorumRequests
-from clusters.reference.nodes.quorum.quorum_state import QuorumStateMachine
-from clusters.reference.nodes.quorum.snapshots import Pieces, SnapshotCodec, SnapshotValues
-from clusters.reference.nodes.quorum.transitions import VoterState
-from clusters.reference.nodes.rules import Rules
+from fencepost.clusters.reference.nodes.configuration import Configuration
+from fencepost.clusters.reference.nodes.quorum.metadata_log import (
+    ARRIVED,
+    QUORUM,
+    START,
+    MetadataLog,
+)
+from fencepost.clusters.reference.nodes.quorum.quorum_requests import QuorumRequests
+from fencepost.clusters.reference.nodes.quorum.quorum_state import QuorumStateMachine
+from fencepost.clusters.reference.nodes.quorum.snapshots import (
+    Pieces,
+    SnapshotCodec,
+    SnapshotValues,
+)
+from fencepost.clusters.reference.nodes.quorum.transitions import VoterState
+from fencepost.clusters.reference.nodes.rules import Rules
 
 
 class Voter:

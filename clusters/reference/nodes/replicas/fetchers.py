@@ -9,14 +9,18 @@ from bisect import bisect_left
 from operator import attrgetter
 from typing import Final
 
-from clusters.node_port.effects import APPEND, EXTEND, NOTE, SEND, TRUNCATE, Effects
-from clusters.node_port.notes import TRUNCATED
-from clusters.node_port.storage import Batch, PartitionKey
-from clusters.reference.nodes.levels import LEVEL_EPOCHS
-from clusters.reference.nodes.messages.data import FetchedPartition, FetchRequest, FetchResponse
-from clusters.reference.nodes.replicas.log import NO_EPOCH, PartitionLog, flush
-from clusters.reference.nodes.replicas.producers import ProducerStates
-from clusters.reference.nodes.situation import Situation
+from fencepost.clusters.node_port.effects import APPEND, EXTEND, NOTE, SEND, TRUNCATE, Effects
+from fencepost.clusters.node_port.notes import TRUNCATED
+from fencepost.clusters.node_port.storage import Batch, PartitionKey
+from fencepost.clusters.reference.nodes.levels import LEVEL_EPOCHS
+from fencepost.clusters.reference.nodes.messages.data import (
+    FetchedPartition,
+    FetchRequest,
+    FetchResponse,
+)
+from fencepost.clusters.reference.nodes.replicas.log import NO_EPOCH, PartitionLog, flush
+from fencepost.clusters.reference.nodes.replicas.producers import ProducerStates
+from fencepost.clusters.reference.nodes.situation import Situation
 
 _VERSION: Final = 14
 _VERSION_WITH_EPOCH: Final = 15

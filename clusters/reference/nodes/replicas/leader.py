@@ -13,18 +13,22 @@ they do, which they do once it has applied that level.
 from collections import deque
 from typing import Final
 
-from clusters.node_port.effects import APPEND, NOTE, Effects
-from clusters.node_port.notes import HIGH_WATERMARK
-from clusters.node_port.storage import Batch, PartitionKey
-from clusters.reference.nodes.errors import Error
-from clusters.reference.nodes.image import PartitionImage
-from clusters.reference.nodes.levels import LEVEL_EPOCHS
-from clusters.reference.nodes.messages.data import FetchedPartition
-from clusters.reference.nodes.replicas.log import PartitionLog, flush
-from clusters.reference.nodes.replicas.producers import ACCEPTED, ProducerStates
-from clusters.reference.nodes.replicas.remote import Remote
-from clusters.reference.nodes.replicas.waiting import ConsumerFetch, ParkedFetches, PendingProduce
-from clusters.reference.nodes.situation import Situation
+from fencepost.clusters.node_port.effects import APPEND, NOTE, Effects
+from fencepost.clusters.node_port.notes import HIGH_WATERMARK
+from fencepost.clusters.node_port.storage import Batch, PartitionKey
+from fencepost.clusters.reference.nodes.errors import Error
+from fencepost.clusters.reference.nodes.image import PartitionImage
+from fencepost.clusters.reference.nodes.levels import LEVEL_EPOCHS
+from fencepost.clusters.reference.nodes.messages.data import FetchedPartition
+from fencepost.clusters.reference.nodes.replicas.log import PartitionLog, flush
+from fencepost.clusters.reference.nodes.replicas.producers import ACCEPTED, ProducerStates
+from fencepost.clusters.reference.nodes.replicas.remote import Remote
+from fencepost.clusters.reference.nodes.replicas.waiting import (
+    ConsumerFetch,
+    ParkedFetches,
+    PendingProduce,
+)
+from fencepost.clusters.reference.nodes.situation import Situation
 
 _NONE: Final = int(Error.NONE)
 _NOT_ENOUGH_AFTER_APPEND: Final = int(Error.NOT_ENOUGH_REPLICAS_AFTER_APPEND)

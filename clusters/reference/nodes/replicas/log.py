@@ -10,10 +10,10 @@ from itertools import accumulate
 from operator import attrgetter
 from typing import Final
 
-from clusters.node_port.batches import SEGMENT_BATCHES, Batches
-from clusters.node_port.effects import SYNC, Effects
-from clusters.node_port.segments import summary_of
-from clusters.node_port.storage import Batch, PartitionKey
+from fencepost.clusters.node_port.batches import SEGMENT_BATCHES, Batches
+from fencepost.clusters.node_port.effects import SYNC, Effects
+from fencepost.clusters.node_port.segments import summary_of
+from fencepost.clusters.node_port.storage import Batch, PartitionKey
 
 NO_EPOCH: Final = -1
 """The leader epoch of no record: an empty log has no last one."""

@@ -7,9 +7,9 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Final
 
-from clusters.node_port.storage import Batch
-from clusters.reference.nodes.errors import Error
-from clusters.reference.nodes.replicas.log import PartitionLog
+from fencepost.clusters.node_port.storage import Batch
+from fencepost.clusters.reference.nodes.errors import Error
+from fencepost.clusters.reference.nodes.replicas.log import PartitionLog
 
 ACCEPTED: Final = -1
 _BATCHES_MAX: Final = 5

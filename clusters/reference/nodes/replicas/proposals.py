@@ -8,18 +8,18 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Final, Protocol
 
-from clusters.node_port.effects import NOTE, SEND, Effects
-from clusters.node_port.notes import PROPOSED
-from clusters.node_port.storage import PartitionKey
-from clusters.reference.nodes.errors import Error
-from clusters.reference.nodes.levels import LEVEL_EPOCHS
-from clusters.reference.nodes.messages.control import (
+from fencepost.clusters.node_port.effects import NOTE, SEND, Effects
+from fencepost.clusters.node_port.notes import PROPOSED
+from fencepost.clusters.node_port.storage import PartitionKey
+from fencepost.clusters.reference.nodes.errors import Error
+from fencepost.clusters.reference.nodes.levels import LEVEL_EPOCHS
+from fencepost.clusters.reference.nodes.messages.control import (
     AlterPartitionItem,
     AlterPartitionRequest,
     AlterPartitionResponse,
 )
-from clusters.reference.nodes.replicas.leader import Leader
-from clusters.reference.nodes.situation import Situation
+from fencepost.clusters.reference.nodes.replicas.leader import Leader
+from fencepost.clusters.reference.nodes.situation import Situation
 
 _NONE: Final = int(Error.NONE)
 _NOT_CONTROLLER: Final = int(Error.NOT_CONTROLLER)

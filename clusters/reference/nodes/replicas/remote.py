@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from clusters.reference.nodes.replicas.waiting import FollowerFetch
+    from fencepost.clusters.reference.nodes.replicas.waiting import FollowerFetch
 
 _LONG_AGO: Final = -(1 << 62)
 

@@ -8,17 +8,23 @@ logs are being recovered.
 from collections.abc import Iterable
 from typing import Final
 
-from clusters.node_port.effects import CREATE, DELETE, NOTE, SYNC, WRITE, Effects
-from clusters.node_port.notes import FOLLOWS, LEADS
-from clusters.node_port.storage import CLEAN_STOP, HIGH_WATERMARKS, Contents, LogName, PartitionKey
-from clusters.reference.nodes.image import PartitionImage
-from clusters.reference.nodes.replicas.fetchers import Fetchers
-from clusters.reference.nodes.replicas.leader import Leader
-from clusters.reference.nodes.replicas.log import PartitionLog
-from clusters.reference.nodes.replicas.producers import ProducerStates
-from clusters.reference.nodes.replicas.proposals import IsrProposals
-from clusters.reference.nodes.replicas.waiting import ParkedFetches
-from clusters.reference.nodes.situation import Situation
+from fencepost.clusters.node_port.effects import CREATE, DELETE, NOTE, SYNC, WRITE, Effects
+from fencepost.clusters.node_port.notes import FOLLOWS, LEADS
+from fencepost.clusters.node_port.storage import (
+    CLEAN_STOP,
+    HIGH_WATERMARKS,
+    Contents,
+    LogName,
+    PartitionKey,
+)
+from fencepost.clusters.reference.nodes.image import PartitionImage
+from fencepost.clusters.reference.nodes.replicas.fetchers import Fetchers
+from fencepost.clusters.reference.nodes.replicas.leader import Leader
+from fencepost.clusters.reference.nodes.replicas.log import PartitionLog
+from fencepost.clusters.reference.nodes.replicas.producers import ProducerStates
+from fencepost.clusters.reference.nodes.replicas.proposals import IsrProposals
+from fencepost.clusters.reference.nodes.replicas.waiting import ParkedFetches
+from fencepost.clusters.reference.nodes.situation import Situation
 
 _NOBODY: Final = (-1, -1)
 

@@ -7,12 +7,15 @@ a time, so each has one place where it waits; consumers have as many as they lik
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
-from clusters.node_port.alarm import NEVER_NS, Alarm
-from clusters.node_port.effects import CLOSE, SEND, Effects
-from clusters.node_port.storage import PartitionKey
-from clusters.reference.nodes.errors import Error
-from clusters.reference.nodes.messages.client import OffsetCommitRequest, OffsetCommitResponse
-from clusters.reference.nodes.messages.data import (
+from fencepost.clusters.node_port.alarm import NEVER_NS, Alarm
+from fencepost.clusters.node_port.effects import CLOSE, SEND, Effects
+from fencepost.clusters.node_port.storage import PartitionKey
+from fencepost.clusters.reference.nodes.errors import Error
+from fencepost.clusters.reference.nodes.messages.client import (
+    OffsetCommitRequest,
+    OffsetCommitResponse,
+)
+from fencepost.clusters.reference.nodes.messages.data import (
     FetchedPartition,
     FetchRequest,
     FetchResponse,
@@ -20,8 +23,8 @@ from clusters.reference.nodes.messages.data import (
 )
 
 if TYPE_CHECKING:
-    from clusters.reference.nodes.replicas.leader import Leader
-    from clusters.reference.nodes.replicas.remote import Remote
+    from fencepost.clusters.reference.nodes.replicas.leader import Leader
+    from fencepost.clusters.reference.nodes.replicas.remote import Remote
 
 _NONE: Final = int(Error.NONE)
 _NOT_LEADER: Final = int(Error.NOT_LEADER_OR_FOLLOWER)

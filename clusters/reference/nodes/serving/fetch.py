@@ -13,10 +13,10 @@ the latest offset went back (KIP-320, KIP-207).
 from collections.abc import Mapping
 from typing import Final
 
-from clusters.node_port.effects import SEND, Effects
-from clusters.node_port.storage import PartitionKey
-from clusters.reference.nodes.errors import Error
-from clusters.reference.nodes.messages.data import (
+from fencepost.clusters.node_port.effects import SEND, Effects
+from fencepost.clusters.node_port.storage import PartitionKey
+from fencepost.clusters.reference.nodes.errors import Error
+from fencepost.clusters.reference.nodes.messages.data import (
     FetchedPartition,
     FetchRequest,
     FetchResponse,
@@ -25,12 +25,12 @@ from clusters.reference.nodes.messages.data import (
     OffsetsForLeaderEpochRequest,
     OffsetsForLeaderEpochResponse,
 )
-from clusters.reference.nodes.replicas.leader import Leader
-from clusters.reference.nodes.replicas.log import NO_EPOCH
-from clusters.reference.nodes.replicas.remote import Remote
-from clusters.reference.nodes.replicas.replicas import Replicas
-from clusters.reference.nodes.replicas.waiting import ConsumerFetch
-from clusters.reference.nodes.situation import Situation
+from fencepost.clusters.reference.nodes.replicas.leader import Leader
+from fencepost.clusters.reference.nodes.replicas.log import NO_EPOCH
+from fencepost.clusters.reference.nodes.replicas.remote import Remote
+from fencepost.clusters.reference.nodes.replicas.replicas import Replicas
+from fencepost.clusters.reference.nodes.replicas.waiting import ConsumerFetch
+from fencepost.clusters.reference.nodes.situation import Situation
 
 _NONE: Final = int(Error.NONE)
 _OUT_OF_RANGE: Final = int(Error.OFFSET_OUT_OF_RANGE)

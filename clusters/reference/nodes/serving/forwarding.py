@@ -8,10 +8,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Final, Protocol
 
-from clusters.node_port.effects import CLOSE, SEND, Effects
-from clusters.reference.nodes.errors import Error
-from clusters.reference.nodes.messages import control
-from clusters.reference.nodes.situation import Situation
+from fencepost.clusters.node_port.effects import CLOSE, SEND, Effects
+from fencepost.clusters.reference.nodes.errors import Error
+from fencepost.clusters.reference.nodes.messages import control
+from fencepost.clusters.reference.nodes.situation import Situation
 
 _NOT_CONTROLLER: Final = int(Error.NOT_CONTROLLER)
 _REQUESTS_MAX: Final = 1_000

@@ -8,12 +8,12 @@ not kept: consumers assign partitions themselves.
 
 from typing import Any, Final, Protocol
 
-from clusters.node_port.effects import SEND, Effects
-from clusters.node_port.storage import Batch, PartitionKey
-from clusters.reference.nodes.configuration import MS
-from clusters.reference.nodes.errors import Error
-from clusters.reference.nodes.image import MetadataImage
-from clusters.reference.nodes.messages.client import (
+from fencepost.clusters.node_port.effects import SEND, Effects
+from fencepost.clusters.node_port.storage import Batch, PartitionKey
+from fencepost.clusters.reference.nodes.configuration import MS
+from fencepost.clusters.reference.nodes.errors import Error
+from fencepost.clusters.reference.nodes.image import MetadataImage
+from fencepost.clusters.reference.nodes.messages.client import (
     GROUP_STATE,
     GROUP_TYPE,
     FindCoordinatorRequest,
@@ -25,13 +25,13 @@ from clusters.reference.nodes.messages.client import (
     OffsetFetchRequest,
     OffsetFetchResponse,
 )
-from clusters.reference.nodes.messages.control import CreateTopicsRequest, NewTopic
-from clusters.reference.nodes.replicas.leader import Leader
-from clusters.reference.nodes.replicas.replicas import Replicas
-from clusters.reference.nodes.replicas.waiting import PendingProduce
-from clusters.reference.nodes.serving.forwarding import ForController
-from clusters.reference.nodes.serving.produce import Producing
-from clusters.reference.nodes.situation import Situation
+from fencepost.clusters.reference.nodes.messages.control import CreateTopicsRequest, NewTopic
+from fencepost.clusters.reference.nodes.replicas.leader import Leader
+from fencepost.clusters.reference.nodes.replicas.replicas import Replicas
+from fencepost.clusters.reference.nodes.replicas.waiting import PendingProduce
+from fencepost.clusters.reference.nodes.serving.forwarding import ForController
+from fencepost.clusters.reference.nodes.serving.produce import Producing
+from fencepost.clusters.reference.nodes.situation import Situation
 
 OFFSETS_TOPIC: Final = "__consumer_offsets"
 Commit = tuple[str, tuple[tuple[str, int, int, int, str], ...]]

@@ -2,15 +2,15 @@
 
 from typing import Final
 
-from clusters.node_port.alarm import NEVER_NS
-from clusters.node_port.effects import SEND, Effects
-from clusters.node_port.storage import Batch, PartitionKey
-from clusters.reference.nodes.errors import Error
-from clusters.reference.nodes.messages.data import ProduceRequest, ProduceResponse
-from clusters.reference.nodes.replicas.leader import Leader
-from clusters.reference.nodes.replicas.replicas import Replicas
-from clusters.reference.nodes.replicas.waiting import PendingProduce
-from clusters.reference.nodes.situation import Situation
+from fencepost.clusters.node_port.alarm import NEVER_NS
+from fencepost.clusters.node_port.effects import SEND, Effects
+from fencepost.clusters.node_port.storage import Batch, PartitionKey
+from fencepost.clusters.reference.nodes.errors import Error
+from fencepost.clusters.reference.nodes.messages.data import ProduceRequest, ProduceResponse
+from fencepost.clusters.reference.nodes.replicas.leader import Leader
+from fencepost.clusters.reference.nodes.replicas.replicas import Replicas
+from fencepost.clusters.reference.nodes.replicas.waiting import PendingProduce
+from fencepost.clusters.reference.nodes.situation import Situation
 
 _NONE: Final = int(Error.NONE)
 _NOT_LEADER: Final = int(Error.NOT_LEADER_OR_FOLLOWER)

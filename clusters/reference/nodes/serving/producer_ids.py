@@ -3,14 +3,17 @@
 from collections import deque
 from typing import Final, Protocol
 
-from clusters.node_port.effects import CLOSE, SEND, Effects
-from clusters.reference.nodes.errors import Error
-from clusters.reference.nodes.messages.control import (
+from fencepost.clusters.node_port.effects import CLOSE, SEND, Effects
+from fencepost.clusters.reference.nodes.errors import Error
+from fencepost.clusters.reference.nodes.messages.control import (
     AllocateProducerIdsRequest,
     AllocateProducerIdsResponse,
 )
-from clusters.reference.nodes.messages.data import InitProducerIdRequest, InitProducerIdResponse
-from clusters.reference.nodes.situation import Situation
+from fencepost.clusters.reference.nodes.messages.data import (
+    InitProducerIdRequest,
+    InitProducerIdResponse,
+)
+from fencepost.clusters.reference.nodes.situation import Situation
 
 _REQUESTS_MAX: Final = 1_000
 """The most requests that wait for a block; the connection of one more is closed."""

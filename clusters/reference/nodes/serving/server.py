@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from typing import Any, Final
 
-from clusters.node_port.effects import CLOSE, SEND, Effects
-from clusters.reference.nodes.errors import Error
-from clusters.reference.nodes.image import MetadataImage, PartitionImage
-from clusters.reference.nodes.levels import METADATA_VERSION
-from clusters.reference.nodes.messages import client, control, data
-from clusters.reference.nodes.messages.client import (
+from fencepost.clusters.node_port.effects import CLOSE, SEND, Effects
+from fencepost.clusters.reference.nodes.errors import Error
+from fencepost.clusters.reference.nodes.image import MetadataImage, PartitionImage
+from fencepost.clusters.reference.nodes.levels import METADATA_VERSION
+from fencepost.clusters.reference.nodes.messages import client, control, data
+from fencepost.clusters.reference.nodes.messages.client import (
     ApiVersionsRequest,
     ApiVersionsResponse,
     DescribeConfigsRequest,
@@ -25,14 +25,14 @@ from clusters.reference.nodes.messages.client import (
     MetadataResponse,
     PartitionMetadata,
 )
-from clusters.reference.nodes.replicas.replicas import Replicas
-from clusters.reference.nodes.serving.fetch import Fetching, epoch_ends, listed
-from clusters.reference.nodes.serving.forwarding import FORWARDED, ForController
-from clusters.reference.nodes.serving.groups import CommitCodec, GroupOffsets
-from clusters.reference.nodes.serving.produce import Producing
-from clusters.reference.nodes.serving.producer_ids import ProducerIds
-from clusters.reference.nodes.serving.visibility import ShownMetadata
-from clusters.reference.nodes.situation import Situation
+from fencepost.clusters.reference.nodes.replicas.replicas import Replicas
+from fencepost.clusters.reference.nodes.serving.fetch import Fetching, epoch_ends, listed
+from fencepost.clusters.reference.nodes.serving.forwarding import FORWARDED, ForController
+from fencepost.clusters.reference.nodes.serving.groups import CommitCodec, GroupOffsets
+from fencepost.clusters.reference.nodes.serving.produce import Producing
+from fencepost.clusters.reference.nodes.serving.producer_ids import ProducerIds
+from fencepost.clusters.reference.nodes.serving.visibility import ShownMetadata
+from fencepost.clusters.reference.nodes.situation import Situation
 
 _ALLOCATE: Final = control.AllocateProducerIdsRequest.kind
 _ALLOCATED: Final = control.AllocateProducerIdsResponse.kind

@@ -15,12 +15,12 @@ visibility".
 from collections import deque
 from typing import Any, Final, Protocol
 
-from clusters.node_port.effects import CLOSE, NOTE, Effects
-from clusters.node_port.notes import VISIBLE
-from clusters.reference.nodes.image import MetadataImage
-from clusters.reference.nodes.levels import LEVEL_VISIBILITY
-from clusters.reference.nodes.records import MetadataRecord, NoOpRecord
-from clusters.reference.nodes.situation import Situation
+from fencepost.clusters.node_port.effects import CLOSE, NOTE, Effects
+from fencepost.clusters.node_port.notes import VISIBLE
+from fencepost.clusters.reference.nodes.image import MetadataImage
+from fencepost.clusters.reference.nodes.levels import LEVEL_VISIBILITY
+from fencepost.clusters.reference.nodes.records import MetadataRecord, NoOpRecord
+from fencepost.clusters.reference.nodes.situation import Situation
 
 WaitingRead = tuple[int, int, int, Any]
 """(offset that has to be shown, deadline, source, request)."""

@@ -11,29 +11,32 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
-from clusters.node_port.effects import NOTE, Effects
-from clusters.node_port.notes import ACTIVE, PARTITION_DECIDED, RESIGNED
-from clusters.node_port.zookeeper import GetChildren, GetData, WatchEvent, ZkOutcome
-from clusters.reference.nodes.control.moves import preferred_elections
-from clusters.reference.nodes.control.reassignment import in_progress
-from clusters.reference.nodes.image import PartitionImage
-from clusters.reference.nodes.messages.control import DeleteTopicsRequest
-from clusters.reference.zk.control.broker_changes import BrokerChanges
-from clusters.reference.zk.control.broker_states import BrokerStates
-from clusters.reference.zk.control.change import StateChange
-from clusters.reference.zk.control.channels import Channels, Local
-from clusters.reference.zk.control.context import Context
-from clusters.reference.zk.control.controller_state import ControllerState
-from clusters.reference.zk.control.deletions import Deletions, Garbage
-from clusters.reference.zk.control.heartbeats import Heartbeats
-from clusters.reference.zk.control.job_queue import JobQueue
-from clusters.reference.zk.control.leaders import begun, completed, departed, leaderless
-from clusters.reference.zk.control.outside_writes import IsrNotifications, Topics
-from clusters.reference.zk.control.requests import ClientRequests
-from clusters.reference.zk.coroutines import Coroutines
-from clusters.reference.zk.messages import ControlledShutdownRequest, MetadataHeartbeatRequest
-from clusters.reference.zk.session_requests import SessionRequests
-from clusters.reference.zk.znodes import (
+from fencepost.clusters.node_port.effects import NOTE, Effects
+from fencepost.clusters.node_port.notes import ACTIVE, PARTITION_DECIDED, RESIGNED
+from fencepost.clusters.node_port.zookeeper import GetChildren, GetData, WatchEvent, ZkOutcome
+from fencepost.clusters.reference.nodes.control.moves import preferred_elections
+from fencepost.clusters.reference.nodes.control.reassignment import in_progress
+from fencepost.clusters.reference.nodes.image import PartitionImage
+from fencepost.clusters.reference.nodes.messages.control import DeleteTopicsRequest
+from fencepost.clusters.reference.zk.control.broker_changes import BrokerChanges
+from fencepost.clusters.reference.zk.control.broker_states import BrokerStates
+from fencepost.clusters.reference.zk.control.change import StateChange
+from fencepost.clusters.reference.zk.control.channels import Channels, Local
+from fencepost.clusters.reference.zk.control.context import Context
+from fencepost.clusters.reference.zk.control.controller_state import ControllerState
+from fencepost.clusters.reference.zk.control.deletions import Deletions, Garbage
+from fencepost.clusters.reference.zk.control.heartbeats import Heartbeats
+from fencepost.clusters.reference.zk.control.job_queue import JobQueue
+from fencepost.clusters.reference.zk.control.leaders import begun, completed, departed, leaderless
+from fencepost.clusters.reference.zk.control.outside_writes import IsrNotifications, Topics
+from fencepost.clusters.reference.zk.control.requests import ClientRequests
+from fencepost.clusters.reference.zk.coroutines import Coroutines
+from fencepost.clusters.reference.zk.messages import (
+    ControlledShutdownRequest,
+    MetadataHeartbeatRequest,
+)
+from fencepost.clusters.reference.zk.session_requests import SessionRequests
+from fencepost.clusters.reference.zk.znodes import (
     BROKER_IDS,
     DELETE_TOPICS,
     ISR_CHANGES,

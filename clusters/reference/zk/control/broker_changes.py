@@ -10,21 +10,26 @@ Source: the draft "Controller heartbeats, broker incarnation ids"; Kafka's `Kafk
 
 from collections.abc import Iterable, Sequence
 
-from clusters.node_port.effects import NOTE, Effects
-from clusters.node_port.notes import BROKER_CONTROLLED_STATE
-from clusters.protocol.controlled_states import ControlledState
-from clusters.reference.nodes.control.partitions import leaving
-from clusters.reference.nodes.records import (
+from fencepost.clusters.node_port.effects import NOTE, Effects
+from fencepost.clusters.node_port.notes import BROKER_CONTROLLED_STATE
+from fencepost.clusters.protocol.controlled_states import ControlledState
+from fencepost.clusters.reference.nodes.control.partitions import leaving
+from fencepost.clusters.reference.nodes.records import (
     BrokerRegistrationChangeRecord,
     MetadataRecord,
     RegisterBrokerRecord,
     UnregisterBrokerRecord,
 )
-from clusters.reference.zk.control.controller_state import ControllerState
-from clusters.reference.zk.control.job_queue import JobPlan
-from clusters.reference.zk.control.leaders import begun, departed, in_new_epoch, leaderless
-from clusters.reference.zk.control.writes import units
-from clusters.reference.zk.znodes import BrokerInfo
+from fencepost.clusters.reference.zk.control.controller_state import ControllerState
+from fencepost.clusters.reference.zk.control.job_queue import JobPlan
+from fencepost.clusters.reference.zk.control.leaders import (
+    begun,
+    departed,
+    in_new_epoch,
+    leaderless,
+)
+from fencepost.clusters.reference.zk.control.writes import units
+from fencepost.clusters.reference.zk.znodes import BrokerInfo
 
 
 def registration(

@@ -9,12 +9,12 @@ the controller-side time-out, as one that is active. All others are INACTIVE.
 from collections.abc import Iterable
 from typing import Final
 
-from clusters.protocol.controlled_states import ControlledState
-from clusters.reference.nodes.errors import Error
-from clusters.reference.zk.configuration import InterBrokerProtocol, ZkConfiguration
-from clusters.reference.zk.messages import MetadataHeartbeatRequest
-from clusters.reference.zk.rules import ZkRules
-from clusters.reference.zk.znodes import BrokerInfo
+from fencepost.clusters.protocol.controlled_states import ControlledState
+from fencepost.clusters.reference.nodes.errors import Error
+from fencepost.clusters.reference.zk.configuration import InterBrokerProtocol, ZkConfiguration
+from fencepost.clusters.reference.zk.messages import MetadataHeartbeatRequest
+from fencepost.clusters.reference.zk.rules import ZkRules
+from fencepost.clusters.reference.zk.znodes import BrokerInfo
 
 _INITIAL: Final = ControlledState.INITIAL
 _INACTIVE: Final = ControlledState.INACTIVE

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from clusters.node_port.storage import PartitionKey
-from clusters.reference.nodes.image import PartitionImage
+from fencepost.clusters.node_port.storage import PartitionKey
+from fencepost.clusters.reference.nodes.image import PartitionImage
 
 
 @dataclass(frozen=True, slots=True)

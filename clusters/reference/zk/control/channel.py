@@ -11,9 +11,9 @@ Source: Kafka's `ControllerChannelManager`, which keeps requests instead.
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from clusters.node_port.storage import PartitionKey
-from clusters.reference.nodes.errors import Error
-from clusters.reference.zk.messages import (
+from fencepost.clusters.node_port.storage import PartitionKey
+from fencepost.clusters.reference.nodes.errors import Error
+from fencepost.clusters.reference.zk.messages import (
     LeaderAndIsrRequest,
     LiveBroker,
     PartitionState,

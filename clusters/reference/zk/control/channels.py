@@ -4,12 +4,16 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any, Final, Protocol
 
-from clusters.node_port.effects import SEND, Effects
-from clusters.node_port.storage import PartitionKey
-from clusters.reference.zk.control.change import StateChange
-from clusters.reference.zk.control.channel import DELETION_EPOCH, BrokerChannel, ControlFields
-from clusters.reference.zk.control.context import Context
-from clusters.reference.zk.messages import (
+from fencepost.clusters.node_port.effects import SEND, Effects
+from fencepost.clusters.node_port.storage import PartitionKey
+from fencepost.clusters.reference.zk.control.change import StateChange
+from fencepost.clusters.reference.zk.control.channel import (
+    DELETION_EPOCH,
+    BrokerChannel,
+    ControlFields,
+)
+from fencepost.clusters.reference.zk.control.context import Context
+from fencepost.clusters.reference.zk.messages import (
     LEADER_DURING_DELETE,
     LeaderAndIsrRequest,
     LiveBroker,

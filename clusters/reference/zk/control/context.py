@@ -9,15 +9,15 @@ import re
 from dataclasses import replace
 from typing import Final
 
-from clusters.node_port.storage import PartitionKey
-from clusters.node_port.zookeeper import Stat, ZkOutcome
-from clusters.reference.nodes.control.decision import DecisionView
-from clusters.reference.nodes.image import MetadataImage, PartitionImage
-from clusters.reference.nodes.records import MetadataRecord, TopicRecord
-from clusters.reference.zk.control.change import StateChange
-from clusters.reference.zk.messages import PartitionState
-from clusters.reference.zk.situation import ZkSituation
-from clusters.reference.zk.znodes import TOPICS, PartitionStateInfo, TopicInfo
+from fencepost.clusters.node_port.storage import PartitionKey
+from fencepost.clusters.node_port.zookeeper import Stat, ZkOutcome
+from fencepost.clusters.reference.nodes.control.decision import DecisionView
+from fencepost.clusters.reference.nodes.image import MetadataImage, PartitionImage
+from fencepost.clusters.reference.nodes.records import MetadataRecord, TopicRecord
+from fencepost.clusters.reference.zk.control.change import StateChange
+from fencepost.clusters.reference.zk.messages import PartitionState
+from fencepost.clusters.reference.zk.situation import ZkSituation
+from fencepost.clusters.reference.zk.znodes import TOPICS, PartitionStateInfo, TopicInfo
 
 _ASSIGNMENT: Final = re.compile(f"{TOPICS}/([^/]+)")
 _STATE: Final = re.compile(f"{TOPICS}/([^/]+)/partitions/([0-9]+)/state")

@@ -17,9 +17,9 @@ Source: Kafka's `KafkaController` (`elect`), `registerControllerAndIncrementCont
 import json
 from typing import Any, Final, Protocol
 
-from clusters.node_port.effects import NOTE, Effects
-from clusters.node_port.notes import CONTROLLER_ELECTED
-from clusters.node_port.zookeeper import (
+from fencepost.clusters.node_port.effects import NOTE, Effects
+from fencepost.clusters.node_port.notes import CONTROLLER_ELECTED
+from fencepost.clusters.node_port.zookeeper import (
     Create,
     GetData,
     SessionEvent,
@@ -29,22 +29,22 @@ from clusters.node_port.zookeeper import (
     ZkError,
     ZkOutcome,
 )
-from clusters.reference.nodes.errors import Error
-from clusters.reference.nodes.messages.control import DeleteTopicsRequest
-from clusters.reference.zk.configuration import InterBrokerProtocol
-from clusters.reference.zk.control.active import ActiveController
-from clusters.reference.zk.control.channels import ANSWERS, REQUESTS, Local
-from clusters.reference.zk.control.context import Context
-from clusters.reference.zk.control.refusals import refuse
-from clusters.reference.zk.control.requests import DECIDED
-from clusters.reference.zk.messages import (
+from fencepost.clusters.reference.nodes.errors import Error
+from fencepost.clusters.reference.nodes.messages.control import DeleteTopicsRequest
+from fencepost.clusters.reference.zk.configuration import InterBrokerProtocol
+from fencepost.clusters.reference.zk.control.active import ActiveController
+from fencepost.clusters.reference.zk.control.channels import ANSWERS, REQUESTS, Local
+from fencepost.clusters.reference.zk.control.context import Context
+from fencepost.clusters.reference.zk.control.refusals import refuse
+from fencepost.clusters.reference.zk.control.requests import DECIDED
+from fencepost.clusters.reference.zk.messages import (
     ControlledShutdownRequest,
     IsrChangeRequest,
     MetadataHeartbeatRequest,
 )
-from clusters.reference.zk.session_requests import SessionRequests
-from clusters.reference.zk.situation import ZkSituation
-from clusters.reference.zk.znodes import (
+from fencepost.clusters.reference.zk.session_requests import SessionRequests
+from fencepost.clusters.reference.zk.situation import ZkSituation
+from fencepost.clusters.reference.zk.znodes import (
     BROKER_IDS,
     CONTROLLER,
     CONTROLLER_EPOCH,

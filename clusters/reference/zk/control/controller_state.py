@@ -4,18 +4,18 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from clusters.node_port.effects import Effects
-from clusters.node_port.zookeeper import Delete
-from clusters.reference.nodes.records import MetadataRecord
-from clusters.reference.zk.control.broker_states import BrokerStates
-from clusters.reference.zk.control.channels import Channels
-from clusters.reference.zk.control.context import Context
-from clusters.reference.zk.control.job_queue import JobPlan, JobQueue, JobRefusedError
-from clusters.reference.zk.control.refusals import refuse
-from clusters.reference.zk.control.writes import unit, units
-from clusters.reference.zk.coroutines import Coroutines
-from clusters.reference.zk.session_requests import SessionRequests
-from clusters.reference.zk.situation import ZkSituation
+from fencepost.clusters.node_port.effects import Effects
+from fencepost.clusters.node_port.zookeeper import Delete
+from fencepost.clusters.reference.nodes.records import MetadataRecord
+from fencepost.clusters.reference.zk.control.broker_states import BrokerStates
+from fencepost.clusters.reference.zk.control.channels import Channels
+from fencepost.clusters.reference.zk.control.context import Context
+from fencepost.clusters.reference.zk.control.job_queue import JobPlan, JobQueue, JobRefusedError
+from fencepost.clusters.reference.zk.control.refusals import refuse
+from fencepost.clusters.reference.zk.control.writes import unit, units
+from fencepost.clusters.reference.zk.coroutines import Coroutines
+from fencepost.clusters.reference.zk.session_requests import SessionRequests
+from fencepost.clusters.reference.zk.situation import ZkSituation
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,16 +17,19 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final
 
-from clusters.node_port.effects import SEND, Effects
-from clusters.node_port.zookeeper import Create, Delete, GetChildren, ZkOutcome
-from clusters.reference.nodes.control.topics import deleted
-from clusters.reference.nodes.errors import Error
-from clusters.reference.nodes.messages.control import DeleteTopicsRequest, DeleteTopicsResponse
-from clusters.reference.nodes.records import RemoveTopicRecord
-from clusters.reference.zk.control.controller_state import ControllerState
-from clusters.reference.zk.control.job_queue import JobPlan
-from clusters.reference.zk.control.writes import unit
-from clusters.reference.zk.znodes import (
+from fencepost.clusters.node_port.effects import SEND, Effects
+from fencepost.clusters.node_port.zookeeper import Create, Delete, GetChildren, ZkOutcome
+from fencepost.clusters.reference.nodes.control.topics import deleted
+from fencepost.clusters.reference.nodes.errors import Error
+from fencepost.clusters.reference.nodes.messages.control import (
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+)
+from fencepost.clusters.reference.nodes.records import RemoveTopicRecord
+from fencepost.clusters.reference.zk.control.controller_state import ControllerState
+from fencepost.clusters.reference.zk.control.job_queue import JobPlan
+from fencepost.clusters.reference.zk.control.writes import unit
+from fencepost.clusters.reference.zk.znodes import (
     CONFIG_CHANGES,
     DELETE_TOPICS,
     HOSTS,

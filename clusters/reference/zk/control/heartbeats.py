@@ -14,21 +14,21 @@ held.
 from collections.abc import Callable
 from typing import Final
 
-from clusters.node_port.effects import SEND, Effects
-from clusters.node_port.zookeeper import Sync, ZkOutcome
-from clusters.protocol.controlled_states import ControlledState
-from clusters.reference.nodes.errors import Error
-from clusters.reference.zk.control.broker_changes import BrokerChanges, registration
-from clusters.reference.zk.control.controller_state import ControllerState
-from clusters.reference.zk.control.refusals import refuse
-from clusters.reference.zk.messages import (
+from fencepost.clusters.node_port.effects import SEND, Effects
+from fencepost.clusters.node_port.zookeeper import Sync, ZkOutcome
+from fencepost.clusters.protocol.controlled_states import ControlledState
+from fencepost.clusters.reference.nodes.errors import Error
+from fencepost.clusters.reference.zk.control.broker_changes import BrokerChanges, registration
+from fencepost.clusters.reference.zk.control.controller_state import ControllerState
+from fencepost.clusters.reference.zk.control.refusals import refuse
+from fencepost.clusters.reference.zk.messages import (
     ControlledShutdownRequest,
     ControlledShutdownResponse,
     MetadataHeartbeatRequest,
     MetadataHeartbeatResponse,
 )
-from clusters.reference.zk.situation import incarnation_of
-from clusters.reference.zk.znodes import BROKER_IDS, BrokerInfo
+from fencepost.clusters.reference.zk.situation import incarnation_of
+from fencepost.clusters.reference.zk.znodes import BROKER_IDS, BrokerInfo
 
 _ACTIVE: Final = ControlledState.ACTIVE
 _STOPPING: Final = ControlledState.STOPPING

@@ -15,15 +15,21 @@ from functools import partial
 from itertools import chain
 from typing import Any, Final, Protocol
 
-from clusters.node_port.effects import NOTE, Effects
-from clusters.node_port.notes import DECISION_ASKED, DECISION_SETTLED
-from clusters.node_port.zookeeper import GetData, Operation, ZkOutcome
-from clusters.reference.nodes.errors import Error
-from clusters.reference.zk.control.change import StateChange
-from clusters.reference.zk.control.context import Context
-from clusters.reference.zk.control.writes import Multi, applied, holds, is_deposed, reads_of
-from clusters.reference.zk.coroutines import Coroutines, NotDoneError, Result
-from clusters.reference.zk.session_requests import SessionRequests
+from fencepost.clusters.node_port.effects import NOTE, Effects
+from fencepost.clusters.node_port.notes import DECISION_ASKED, DECISION_SETTLED
+from fencepost.clusters.node_port.zookeeper import GetData, Operation, ZkOutcome
+from fencepost.clusters.reference.nodes.errors import Error
+from fencepost.clusters.reference.zk.control.change import StateChange
+from fencepost.clusters.reference.zk.control.context import Context
+from fencepost.clusters.reference.zk.control.writes import (
+    Multi,
+    applied,
+    holds,
+    is_deposed,
+    reads_of,
+)
+from fencepost.clusters.reference.zk.coroutines import Coroutines, NotDoneError, Result
+from fencepost.clusters.reference.zk.session_requests import SessionRequests
 
 JOBS_MAX: Final = 1_000
 """The most jobs in the queue: a broker has a handful under way, so that only a fault brings more.

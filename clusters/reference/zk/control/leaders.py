@@ -10,20 +10,20 @@ Source: Kafka's `PartitionStateMachine`, `KafkaController.removeReplicasFromIsr`
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from clusters.reference.nodes.control.decision import DecisionView
-from clusters.reference.nodes.control.elections import Electorate
-from clusters.reference.nodes.control.partitions import (
+from fencepost.clusters.reference.nodes.control.decision import DecisionView
+from fencepost.clusters.reference.nodes.control.elections import Electorate
+from fencepost.clusters.reference.nodes.control.partitions import (
     elections_of_leaderless,
     elections_without,
 )
-from clusters.reference.nodes.control.placement import usable
-from clusters.reference.nodes.control.reassignment import completion
-from clusters.reference.nodes.records import (
+from fencepost.clusters.reference.nodes.control.placement import usable
+from fencepost.clusters.reference.nodes.control.reassignment import completion
+from fencepost.clusters.reference.nodes.records import (
     MetadataRecord,
     PartitionChangeRecord,
     PartitionRecord,
 )
-from clusters.reference.zk.control.context import Context
+from fencepost.clusters.reference.zk.control.context import Context
 
 
 def in_new_epoch(view: DecisionView, records: Iterable[MetadataRecord]) -> list[MetadataRecord]:

@@ -9,11 +9,11 @@ Source: Kafka's `KafkaController.processTopicChange`, `processPartitionModificat
 `processIsrChangeNotification`.
 """
 
-from clusters.node_port.zookeeper import Delete, GetChildren, GetData
-from clusters.reference.zk.control.controller_state import ControllerState
-from clusters.reference.zk.control.job_queue import WorkPort
-from clusters.reference.zk.control.leaders import begun
-from clusters.reference.zk.znodes import (
+from fencepost.clusters.node_port.zookeeper import Delete, GetChildren, GetData
+from fencepost.clusters.reference.zk.control.controller_state import ControllerState
+from fencepost.clusters.reference.zk.control.job_queue import WorkPort
+from fencepost.clusters.reference.zk.control.leaders import begun
+from fencepost.clusters.reference.zk.znodes import (
     ISR_CHANGES,
     TOPICS,
     TopicInfo,

@@ -3,11 +3,11 @@
 from collections.abc import Callable
 from typing import Any, Final
 
-from clusters.node_port.effects import CLOSE, SEND, Effects
-from clusters.protocol.controlled_states import ControlledState
-from clusters.reference.nodes.control.refusals import refused
-from clusters.reference.nodes.errors import Error
-from clusters.reference.zk.messages import (
+from fencepost.clusters.node_port.effects import CLOSE, SEND, Effects
+from fencepost.clusters.protocol.controlled_states import ControlledState
+from fencepost.clusters.reference.nodes.control.refusals import refused
+from fencepost.clusters.reference.nodes.errors import Error
+from fencepost.clusters.reference.zk.messages import (
     ControlledShutdownRequest,
     ControlledShutdownResponse,
     IsrChangeRequest,

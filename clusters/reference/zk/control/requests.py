@@ -15,14 +15,14 @@ from collections.abc import Callable, Collection
 from functools import partial
 from typing import Any, Final
 
-from clusters.node_port.effects import SEND
-from clusters.reference.nodes.control import moves, settings, topics
-from clusters.reference.nodes.control.decision import Decision, DecisionView
-from clusters.reference.nodes.control.elections import UNCLEAN, change
-from clusters.reference.nodes.control.refusals import refused
-from clusters.reference.nodes.errors import Error
-from clusters.reference.nodes.image import PartitionImage
-from clusters.reference.nodes.messages.control import (
+from fencepost.clusters.node_port.effects import SEND
+from fencepost.clusters.reference.nodes.control import moves, settings, topics
+from fencepost.clusters.reference.nodes.control.decision import Decision, DecisionView
+from fencepost.clusters.reference.nodes.control.elections import UNCLEAN, change
+from fencepost.clusters.reference.nodes.control.refusals import refused
+from fencepost.clusters.reference.nodes.errors import Error
+from fencepost.clusters.reference.nodes.image import PartitionImage
+from fencepost.clusters.reference.nodes.messages.control import (
     AlterConfigsRequest,
     AlterReassignmentsRequest,
     CreatePartitionsRequest,
@@ -30,13 +30,13 @@ from clusters.reference.nodes.messages.control import (
     ElectLeadersRequest,
     ListReassignmentsRequest,
 )
-from clusters.reference.nodes.records import MetadataRecord
-from clusters.reference.zk.control.controller_state import ControllerState
-from clusters.reference.zk.control.job_queue import JobPlan
-from clusters.reference.zk.control.leaders import in_new_epoch, leaderless
-from clusters.reference.zk.control.writes import units
-from clusters.reference.zk.messages import IsrChange, IsrChangeRequest, IsrChangeResponse
-from clusters.reference.zk.rules import ZkRules
+from fencepost.clusters.reference.nodes.records import MetadataRecord
+from fencepost.clusters.reference.zk.control.controller_state import ControllerState
+from fencepost.clusters.reference.zk.control.job_queue import JobPlan
+from fencepost.clusters.reference.zk.control.leaders import in_new_epoch, leaderless
+from fencepost.clusters.reference.zk.control.writes import units
+from fencepost.clusters.reference.zk.messages import IsrChange, IsrChangeRequest, IsrChangeResponse
+from fencepost.clusters.reference.zk.rules import ZkRules
 
 _ISR_CHANGE: Final = IsrChangeRequest.kind
 _DECISIONS: Final[dict[int, Callable[[DecisionView, Any], Decision]]] = {

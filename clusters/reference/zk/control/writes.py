@@ -15,7 +15,7 @@ from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from clusters.node_port.zookeeper import (
+from fencepost.clusters.node_port.zookeeper import (
     Check,
     Create,
     Delete,
@@ -25,8 +25,8 @@ from clusters.node_port.zookeeper import (
     ZkError,
     ZkOutcome,
 )
-from clusters.reference.nodes.image import PartitionImage, changed
-from clusters.reference.nodes.records import (
+from fencepost.clusters.reference.nodes.image import PartitionImage, changed
+from fencepost.clusters.reference.nodes.records import (
     ConfigRecord,
     MetadataRecord,
     PartitionChangeRecord,
@@ -34,9 +34,9 @@ from clusters.reference.nodes.records import (
     RemoveTopicRecord,
     TopicRecord,
 )
-from clusters.reference.zk.control.change import StateChange
-from clusters.reference.zk.control.context import Context
-from clusters.reference.zk.znodes import (
+from fencepost.clusters.reference.zk.control.change import StateChange
+from fencepost.clusters.reference.zk.control.context import Context
+from fencepost.clusters.reference.zk.znodes import (
     CONFIG_CHANGE_PREFIX,
     CONTROLLER_EPOCH,
     PartitionStateInfo,

@@ -11,16 +11,16 @@ import pytest
 from histories import History
 from judging import setting_of
 
-from checkers.anomaly import Found
-from checkers.catalogue import KEY_CHECKS
-from checkers.data_plane.key_log import KeyLog
-from checkers.data_plane.large.files import Limits
-from checkers.data_plane.large.survey import Grain
-from checkers.data_plane.passes import RecordsPass, records_pass
-from checkers.runner.tables import SealedFile
-from checkers.runner.tasks import TaskSession
-from generators.draft import LIES, HistoryRecipe
-from generators.kafka import SyntheticRun, synthetic_history
+from fencepost.checkers.anomaly import Found
+from fencepost.checkers.catalogue import KEY_CHECKS
+from fencepost.checkers.data_plane.key_log import KeyLog
+from fencepost.checkers.data_plane.large.files import Limits
+from fencepost.checkers.data_plane.large.survey import Grain
+from fencepost.checkers.data_plane.passes import RecordsPass, records_pass
+from fencepost.checkers.runner.tables import SealedFile
+from fencepost.checkers.runner.tasks import TaskSession
+from fencepost.generators.draft import LIES, HistoryRecipe
+from fencepost.generators.kafka import SyntheticRun, synthetic_history
 
 _LIMITS = Limits(key_rows=1000, grain=Grain(block_offsets=16, segment_rows=1000))
 

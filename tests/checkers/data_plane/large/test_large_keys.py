@@ -16,16 +16,16 @@ from numpy.typing import NDArray
 from segment_judging import HereTasks, rows_in_segments
 from small_histories import KEY, histories
 
-from checkers.catalogue import KEY_CHECKS
-from checkers.data_plane.answers import answers_of, judged_rows
-from checkers.data_plane.key_assumptions import KEY_ASSUMPTIONS
-from checkers.data_plane.key_log import key_log
-from checkers.data_plane.large.survey import Grain
-from checkers.proof import Proof
-from checkers.setting import Setting
-from generators.draft import LIES, HistoryRecipe
-from generators.kafka import manifest_of, synthetic_history
-from history.manifest import Readers
+from fencepost.checkers.catalogue import KEY_CHECKS
+from fencepost.checkers.data_plane.answers import answers_of, judged_rows
+from fencepost.checkers.data_plane.key_assumptions import KEY_ASSUMPTIONS
+from fencepost.checkers.data_plane.key_log import key_log
+from fencepost.checkers.data_plane.large.survey import Grain
+from fencepost.checkers.proof import Proof
+from fencepost.checkers.setting import Setting
+from fencepost.generators.draft import LIES, HistoryRecipe
+from fencepost.generators.kafka import manifest_of, synthetic_history
+from fencepost.history.manifest import Readers
 
 pytestmark = pytest.mark.slow
 

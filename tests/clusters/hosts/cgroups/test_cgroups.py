@@ -10,13 +10,13 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from clusters.hosts.cgroups import hierarchy, node_group
-from clusters.hosts.cgroups.hierarchy import parents
-from clusters.hosts.cgroups.limits import cpu_of, memory_of
-from clusters.hosts.cgroups.node_group import NodeGroup, make_group
-from clusters.hosts.ledger import Ledger
-from clusters.hosts.process import process_usage
-from history.failure import HarnessError
+from fencepost.clusters.hosts.cgroups import hierarchy, node_group
+from fencepost.clusters.hosts.cgroups.hierarchy import parents
+from fencepost.clusters.hosts.cgroups.limits import cpu_of, memory_of
+from fencepost.clusters.hosts.cgroups.node_group import NodeGroup, make_group
+from fencepost.clusters.hosts.ledger import Ledger
+from fencepost.clusters.hosts.process import process_usage
+from fencepost.history.failure import HarnessError
 
 _SPINNING = "print('ready', flush=True)\nwhile True: pass"
 _WRITING = """

@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from clusters.abilities import Skew
-from clusters.hosts.clocks import node_clock
-from clusters.hosts.clocks.attach import ClockReading
-from clusters.hosts.clocks.control import RIGHT, make_control, set_control
-from clusters.hosts.clocks.library import build, clock_library
-from clusters.hosts.clocks.node_clock import NodeClock
-from history.clock import Clock
-from history.failure import HarnessError
+from fencepost.clusters.abilities import Skew
+from fencepost.clusters.hosts.clocks import node_clock
+from fencepost.clusters.hosts.clocks.attach import ClockReading
+from fencepost.clusters.hosts.clocks.control import RIGHT, make_control, set_control
+from fencepost.clusters.hosts.clocks.library import build, clock_library
+from fencepost.clusters.hosts.clocks.node_clock import NodeClock
+from fencepost.history.clock import Clock
+from fencepost.history.failure import HarnessError
 
 _TELLER = """
 import sys, time

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from clusters.hosts.disks.image import ImageDisk, missing, tear
-from clusters.hosts.disks.troubles import TroubledDisk
-from clusters.hosts.ledger import Ledger
-from clusters.port import DiskTrouble
-from history.failure import HarnessError
+from fencepost.clusters.hosts.disks.image import ImageDisk, missing, tear
+from fencepost.clusters.hosts.disks.troubles import TroubledDisk
+from fencepost.clusters.hosts.ledger import Ledger
+from fencepost.clusters.port import DiskTrouble
+from fencepost.history.failure import HarnessError
 
 pytestmark = pytest.mark.skipif(missing() is not None, reason=f"no image disks: {missing()}")
 

@@ -10,11 +10,11 @@ from unittest.mock import Mock
 import docker.errors
 import pytest
 
-from clusters.hosts.docker import container
-from clusters.hosts.docker.container import ContainerProcess
-from clusters.hosts.docker.daemon import ContainerSpec, Daemon
-from clusters.port import NodeState
-from history.failure import HarnessError
+from fencepost.clusters.hosts.docker import container
+from fencepost.clusters.hosts.docker.container import ContainerProcess
+from fencepost.clusters.hosts.docker.daemon import ContainerSpec, Daemon
+from fencepost.clusters.port import NodeState
+from fencepost.history.failure import HarnessError
 
 
 def process_of(states: Iterator[dict[str, Any]], directory: Path) -> ContainerProcess:

@@ -4,10 +4,10 @@ from ipaddress import IPv4Network
 
 import pytest
 
-from clusters.hosts.docker.container import exit_code_of, memory_limit_bytes
-from clusters.hosts.docker.daemon import ContainerState
-from clusters.hosts.docker.image import ImageRecipe
-from clusters.hosts.subnet import Subnet, free_subnets
+from fencepost.clusters.hosts.docker.container import exit_code_of, memory_limit_bytes
+from fencepost.clusters.hosts.docker.daemon import ContainerState
+from fencepost.clusters.hosts.docker.image import ImageRecipe
+from fencepost.clusters.hosts.subnet import Subnet, free_subnets
 
 MIB = 1 << 20
 

@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from clusters.hosts.docker.daemon import connected
-from clusters.hosts.docker.host import ContainerPlace, DockerHost
-from clusters.hosts.docker.image import release_in
-from clusters.hosts.ledger import Ledger
-from clusters.hosts.tools import tool
-from clusters.port import NodeName, NodeState
-from clusters.provision.cache import CACHE_VARIABLE
-from history.failure import HarnessError, UsageError
+from fencepost.clusters.hosts.docker.daemon import connected
+from fencepost.clusters.hosts.docker.host import ContainerPlace, DockerHost
+from fencepost.clusters.hosts.docker.image import release_in
+from fencepost.clusters.hosts.ledger import Ledger
+from fencepost.clusters.hosts.tools import tool
+from fencepost.clusters.port import NodeName, NodeState
+from fencepost.clusters.provision.cache import CACHE_VARIABLE
+from fencepost.history.failure import HarnessError, UsageError
 
 pytestmark = [pytest.mark.docker, pytest.mark.alone]
 

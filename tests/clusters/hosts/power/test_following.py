@@ -14,7 +14,7 @@ from forgetful_disk import ForgetfulDisk
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clusters.hosts.power.crash_image import (
+from fencepost.clusters.hosts.power.crash_image import (
     CREATE,
     EXTEND,
     OVERWRITE,
@@ -30,7 +30,7 @@ from clusters.hosts.power.crash_image import (
     names_to_undo,
     settle,
 )
-from clusters.hosts.power.library import build, follow_library
+from fencepost.clusters.hosts.power.library import build, follow_library
 
 pytestmark = pytest.mark.slow
 

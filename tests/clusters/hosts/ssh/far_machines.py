@@ -11,11 +11,11 @@ from pathlib import Path
 import yaml
 from sshd import Sshd, start_sshd, why_no_sshd
 
-from clusters.hosts.ledger import Ledger
-from clusters.hosts.subnet import Subnet, claim_subnet
-from clusters.hosts.tools import tool
-from clusters.hosts.undo import RemoveInterface, RemoveNamespace
-from clusters.hosts.warden import Warden
+from fencepost.clusters.hosts.ledger import Ledger
+from fencepost.clusters.hosts.subnet import Subnet, claim_subnet
+from fencepost.clusters.hosts.tools import tool
+from fencepost.clusters.hosts.undo import RemoveInterface, RemoveNamespace
+from fencepost.clusters.hosts.warden import Warden
 
 
 def why_no_machines() -> str | None:

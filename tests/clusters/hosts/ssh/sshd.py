@@ -8,8 +8,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from clusters.hosts.ssh.inventory import SSH_PORT, Machine
-from clusters.hosts.warden import Warden
+from fencepost.clusters.hosts.ssh.inventory import SSH_PORT, Machine
+from fencepost.clusters.hosts.warden import Warden
 
 _BOUND_S = 60.0
 

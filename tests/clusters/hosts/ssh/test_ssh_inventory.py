@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from clusters.hosts.ssh.inventory import Machine, assign, parse_inventory
-from clusters.port import NodeName
-from history.failure import SpecError, UsageError
+from fencepost.clusters.hosts.ssh.inventory import Machine, assign, parse_inventory
+from fencepost.clusters.port import NodeName
+from fencepost.history.failure import SpecError, UsageError
 
 _NODES = tuple(map(NodeName, ("controller-1", "broker-1", "broker-2", "broker-3")))
 

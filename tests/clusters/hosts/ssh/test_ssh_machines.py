@@ -13,12 +13,12 @@ from pathlib import Path, PurePosixPath
 import pytest
 from sshd import Sshd, start_sshd, why_no_sshd
 
-from clusters.hosts.process import process_state
-from clusters.hosts.ssh.connection import SshConnection
-from clusters.hosts.ssh.warden import RemoteWarden, Way
-from clusters.hosts.warden import Warden
-from clusters.port import NodeState
-from history.failure import HarnessError, UsageError
+from fencepost.clusters.hosts.process import process_state
+from fencepost.clusters.hosts.ssh.connection import SshConnection
+from fencepost.clusters.hosts.ssh.warden import RemoteWarden, Way
+from fencepost.clusters.hosts.warden import Warden
+from fencepost.clusters.port import NodeState
+from fencepost.history.failure import HarnessError, UsageError
 
 _BOUND_S = 60.0
 pytestmark = [

@@ -13,10 +13,10 @@ from own_nodes import OWN_NODES
 from sealed_runs import sealed_table
 from sshd import Sshd
 
-from harness.cli.main import main
-from harness.run.lock import WAIT_VARIABLE
-from history.manifest import read_manifest
-from history.run_directory import RunDirectory
+from fencepost.harness.cli.main import main
+from fencepost.harness.run.lock import WAIT_VARIABLE
+from fencepost.history.manifest import read_manifest
+from fencepost.history.run_directory import RunDirectory
 
 pytestmark = pytest.mark.slow
 
@@ -35,7 +35,7 @@ def inventory(machines: tuple[Sshd, ...], tmp_path_factory: pytest.TempPathFacto
 
 
 def _fencepost(*arguments: str) -> "subprocess.CompletedProcess[str]":
-    command = [sys.executable, "-m", "harness.cli", *arguments]
+    command = [sys.executable, "-m", "fencepost", *arguments]
     return subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False)
 
 

@@ -7,10 +7,10 @@ from typing import Any, get_args, get_type_hints
 import pytest
 from kio.schema.index import api_key_map, schema_name_map
 
-from clusters.protocol.api_keys import KEYS
-from clusters.protocol.defined_entities import defined_versions
-from clusters.protocol.entities import request_type, response_type
-from clusters.protocol.rpc import (
+from fencepost.clusters.protocol.api_keys import KEYS
+from fencepost.clusters.protocol.defined_entities import defined_versions
+from fencepost.clusters.protocol.entities import request_type, response_type
+from fencepost.clusters.protocol.rpc import (
     ITSELF,
     ByTopic,
     Entry,
@@ -20,8 +20,8 @@ from clusters.protocol.rpc import (
     RpcTable,
     Structures,
 )
-from clusters.protocol.rpcs.every import EVERY_RPC
-from history.cluster_schema import WIRE
+from fencepost.clusters.protocol.rpcs.every import EVERY_RPC
+from fencepost.history.cluster_schema import WIRE
 
 RPCS = {one.name: one for one in EVERY_RPC}
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from wire_samples import image_with
 
-from clusters.reference.codec.api import RequestTopics
-from clusters.reference.codec.layout import (
+from fencepost.clusters.reference.codec.api import RequestTopics
+from fencepost.clusters.reference.codec.layout import (
     FLAG,
     NAME,
     NUMBERS,
@@ -26,7 +26,7 @@ from clusters.reference.codec.layout import (
     read_only,
     write_only,
 )
-from clusters.reference.nodes.messages.control import AlterPartitionItem
+from fencepost.clusters.reference.nodes.messages.control import AlterPartitionItem
 
 LABELS = RequestTopics(image_with())
 _words = st.text(max_size=3)

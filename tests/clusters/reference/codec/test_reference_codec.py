@@ -7,18 +7,18 @@ from uuid import UUID
 import pytest
 from wire_samples import EXCHANGES, KEY, VOTERS, client_batch, image_with
 
-from clusters.node_port.storage import Batch
-from clusters.protocol.entities import (
+from fencepost.clusters.node_port.storage import Batch
+from fencepost.clusters.protocol.entities import (
     Unreadable,
     read,
     request_frame,
     request_type,
     response_type,
 )
-from clusters.protocol.framing import FrameBuffer
-from clusters.reference.codec.api import ListenerType
-from clusters.reference.codec.codec import Codec, correlation_of, kraft_apis
-from clusters.reference.nodes.messages import client, control, data
+from fencepost.clusters.protocol.framing import FrameBuffer
+from fencepost.clusters.reference.codec.api import ListenerType
+from fencepost.clusters.reference.codec.codec import Codec, correlation_of, kraft_apis
+from fencepost.clusters.reference.nodes.messages import client, control, data
 
 _BROKERS_DOOR = frozenset(("Fetch-14", "Fetch-15", "OffsetForLeaderEpoch"))
 

@@ -9,11 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from wire_samples import EXCHANGES, TOPIC_ID, VOTERS, image_with
 
-from clusters.protocol.entities import read, request_frame, request_type, response_type
-from clusters.reference.codec.api import ListenerType
-from clusters.reference.codec.codec import Codec, Incoming, kraft_apis
-from clusters.reference.codec.fetch_sessions import FetchSessions, FollowerSession
-from clusters.reference.nodes.messages.data import FetchedPartition, FetchRequest, FetchResponse
+from fencepost.clusters.protocol.entities import read, request_frame, request_type, response_type
+from fencepost.clusters.reference.codec.api import ListenerType
+from fencepost.clusters.reference.codec.codec import Codec, Incoming, kraft_apis
+from fencepost.clusters.reference.codec.fetch_sessions import FetchSessions, FollowerSession
+from fencepost.clusters.reference.nodes.messages.data import (
+    FetchedPartition,
+    FetchRequest,
+    FetchResponse,
+)
 
 _FETCH = 1
 _MINUTES_NS = 60_000_000_000

@@ -5,18 +5,18 @@ from dataclasses import replace
 import pytest
 from wire_samples import BATCHES, RECORDS, SNAPSHOT
 
-from clusters.protocol.message_decoder import DecodeError
-from clusters.protocol.record_batches import scan_batches
-from clusters.protocol.records import records_of
-from clusters.reference.codec.metadata_log import (
+from fencepost.clusters.protocol.message_decoder import DecodeError
+from fencepost.clusters.protocol.record_batches import scan_batches
+from fencepost.clusters.protocol.records import records_of
+from fencepost.clusters.reference.codec.metadata_log import (
     batches_in,
     encoded_batch,
     encoded_snapshot,
     scanned,
     snapshot_in,
 )
-from clusters.reference.codec.metadata_records import encoded, record_in
-from clusters.reference.codec.record_definitions import definitions
+from fencepost.clusters.reference.codec.metadata_records import encoded, record_in
+from fencepost.clusters.reference.codec.record_definitions import definitions
 
 _LOG = b"".join(encoded_batch(one) for one in BATCHES)
 

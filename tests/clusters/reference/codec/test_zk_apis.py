@@ -11,19 +11,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from wire_samples import image_with
 
-from clusters.hosts.warden import Warden
-from clusters.kafka_zookeeper.releases import fetch_release
-from clusters.protocol.api_keys import GIVEN_UP
-from clusters.protocol.entities import Unreadable
-from clusters.protocol.framing import FrameBuffer, FrameError
-from clusters.protocol.message_definitions import parsed_message
-from clusters.protocol.message_encoder import encoder_of
-from clusters.provision.java import find_java
-from clusters.reference.codec.api import ListenerType
-from clusters.reference.codec.codec import Codec, correlation_of
-from clusters.reference.codec.zk_apis import ZK_APIS, ZK_BROKER_APIS
-from clusters.reference.nodes.messages import client, control
-from clusters.reference.zk import messages as zk
+from fencepost.clusters.hosts.warden import Warden
+from fencepost.clusters.kafka_zookeeper.releases import fetch_release
+from fencepost.clusters.protocol.api_keys import GIVEN_UP
+from fencepost.clusters.protocol.entities import Unreadable
+from fencepost.clusters.protocol.framing import FrameBuffer, FrameError
+from fencepost.clusters.protocol.message_definitions import parsed_message
+from fencepost.clusters.protocol.message_encoder import encoder_of
+from fencepost.clusters.provision.java import find_java
+from fencepost.clusters.reference.codec.api import ListenerType
+from fencepost.clusters.reference.codec.codec import Codec, correlation_of
+from fencepost.clusters.reference.codec.zk_apis import ZK_APIS, ZK_BROKER_APIS
+from fencepost.clusters.reference.nodes.messages import client, control
+from fencepost.clusters.reference.zk import messages as zk
 
 IMAGE = image_with()
 CODEC = Codec(apis=ZK_APIS, image=lambda: IMAGE)
@@ -295,7 +295,7 @@ SAMPLES = {
 def test_the_bytes_are_those_of_kafkas_definition(name: str) -> None:
     request, stated = SAMPLES[name]
     sent = CODEC.outgoing(request, correlation_id=77, client_id="1")
-    place = files("clusters.protocol") / "messages" / f"{name}Request.json"
+    place = files("fencepost.clusters.protocol") / "messages" / f"{name}Request.json"
     body = encoder_of(parsed_message(place.read_text()), sent.version)(stated)
     # Key, version, correlation id, client id "1", and no tags.
     head = next(one.key for one in ZK_BROKER_APIS if one.name == name).to_bytes(2)
@@ -311,7 +311,8 @@ def test_the_definitions_are_those_of_kafkas_jars() -> None:
     with zipfile.ZipFile(jar) as archive:
         for api in GIVEN_UP:
             for way in ("Request", "Response"):
-                own = (files("clusters.protocol") / "messages" / f"{api}{way}.json").read_text()
+                folder = files("fencepost.clusters.protocol") / "messages"
+                own = (folder / f"{api}{way}.json").read_text()
                 kafkas = parsed_message(archive.read(f"common/message/{api}{way}.json").decode())
                 # Version 0 of ControlledShutdown is left out.
                 assert parsed_message(own).fields == kafkas.fields, api

@@ -6,13 +6,13 @@ from typing import Any
 
 from stage import CLOSED, CLUSTER, Stage
 
-from clusters.node_port.storage import Batch, PartitionKey
-from clusters.reference.nodes.configuration import MS, Configuration
-from clusters.reference.nodes.controller import ControllerNode
-from clusters.reference.nodes.messages.control import CreateTopicsRequest, NewTopic
-from clusters.reference.nodes.messages.data import FetchRequest, ProduceRequest
-from clusters.reference.nodes.quorum_broker import quorum_broker
-from clusters.reference.nodes.rules import Rules
+from fencepost.clusters.node_port.storage import Batch, PartitionKey
+from fencepost.clusters.reference.nodes.configuration import MS, Configuration
+from fencepost.clusters.reference.nodes.controller import ControllerNode
+from fencepost.clusters.reference.nodes.messages.control import CreateTopicsRequest, NewTopic
+from fencepost.clusters.reference.nodes.messages.data import FetchRequest, ProduceRequest
+from fencepost.clusters.reference.nodes.quorum_broker import quorum_broker
+from fencepost.clusters.reference.nodes.rules import Rules
 
 
 def configured(node_id: int, voters: tuple[int, ...], **settings: Any) -> Configuration:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from clusters.node_port import batches, segments
+from fencepost.clusters.node_port import batches, segments
 
 
 @pytest.fixture(scope="module")

@@ -6,20 +6,20 @@ import pytest
 from broker_world import World, batch, copied, ready, without
 from stage import CLOSED, formatted_disk
 
-from clusters.node_port.effects import CLOSE, SEND
-from clusters.node_port.storage import CLEAN_STOP, HIGH_WATERMARKS
-from clusters.protocol.broker_states import BrokerState
-from clusters.reference.nodes.configuration import MS
-from clusters.reference.nodes.life_cycle_transitions import TRANSITIONS, Trigger
-from clusters.reference.nodes.messages.client import ApiVersionsRequest, MetadataRequest
-from clusters.reference.nodes.messages.control import (
+from fencepost.clusters.node_port.effects import CLOSE, SEND
+from fencepost.clusters.node_port.storage import CLEAN_STOP, HIGH_WATERMARKS
+from fencepost.clusters.protocol.broker_states import BrokerState
+from fencepost.clusters.reference.nodes.configuration import MS
+from fencepost.clusters.reference.nodes.life_cycle_transitions import TRANSITIONS, Trigger
+from fencepost.clusters.reference.nodes.messages.client import ApiVersionsRequest, MetadataRequest
+from fencepost.clusters.reference.nodes.messages.control import (
     BrokerHeartbeatRequest,
     BrokerHeartbeatResponse,
     BrokerRegistrationRequest,
     CreateTopicsRequest,
     NewTopic,
 )
-from clusters.reference.nodes.messages.data import FetchRequest
+from fencepost.clusters.reference.nodes.messages.data import FetchRequest
 
 LEASE_NS = 2_000 * MS
 TICKS_NS = 40 * MS

@@ -2,20 +2,20 @@
 
 from tours import tour
 
-from clusters.node_port.effects import SEND, Effects
-from clusters.protocol.broker_states import BrokerState
-from clusters.reference.nodes.configuration import MS, Configuration
-from clusters.reference.nodes.errors import Error
-from clusters.reference.nodes.life_cycle import LifeCycle
-from clusters.reference.nodes.life_cycle_transitions import TRANSITIONS, Trigger
-from clusters.reference.nodes.messages.control import (
+from fencepost.clusters.node_port.effects import SEND, Effects
+from fencepost.clusters.protocol.broker_states import BrokerState
+from fencepost.clusters.reference.nodes.configuration import MS, Configuration
+from fencepost.clusters.reference.nodes.errors import Error
+from fencepost.clusters.reference.nodes.life_cycle import LifeCycle
+from fencepost.clusters.reference.nodes.life_cycle_transitions import TRANSITIONS, Trigger
+from fencepost.clusters.reference.nodes.messages.control import (
     BrokerHeartbeatRequest,
     BrokerHeartbeatResponse,
     BrokerRegistrationRequest,
     BrokerRegistrationResponse,
 )
-from clusters.reference.nodes.rules import Rules
-from clusters.reference.nodes.situation import Situation
+from fencepost.clusters.reference.nodes.rules import Rules
+from fencepost.clusters.reference.nodes.situation import Situation
 
 LEASE_MS = 10_000
 SAID = {

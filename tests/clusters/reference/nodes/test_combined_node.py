@@ -6,15 +6,15 @@ import pytest
 from broker_world import World, batch, configured
 from stage import Stage
 
-from clusters.reference.nodes.combined import CombinedNode
-from clusters.reference.nodes.configuration import MS
-from clusters.reference.nodes.messages.control import BrokerHeartbeatRequest
-from clusters.reference.nodes.messages.quorum import MetadataFetchRequest
-from clusters.reference.nodes.quorum_broker import quorum_broker
-from clusters.reference.nodes.rules import Rules
-from clusters.reference.simulated.cluster import CLIENTS_FROM, HARNESS_FROM
-from clusters.reference.simulated.quorum_kit import TwoListeners
-from clusters.simulation.host import EVERY_TICK
+from fencepost.clusters.reference.nodes.combined import CombinedNode
+from fencepost.clusters.reference.nodes.configuration import MS
+from fencepost.clusters.reference.nodes.messages.control import BrokerHeartbeatRequest
+from fencepost.clusters.reference.nodes.messages.quorum import MetadataFetchRequest
+from fencepost.clusters.reference.nodes.quorum_broker import quorum_broker
+from fencepost.clusters.reference.nodes.rules import Rules
+from fencepost.clusters.reference.simulated.cluster import CLIENTS_FROM, HARNESS_FROM
+from fencepost.clusters.reference.simulated.quorum_kit import TwoListeners
+from fencepost.clusters.simulation.host import EVERY_TICK
 
 
 class _Doors(TwoListeners):

@@ -4,19 +4,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from clusters.node_port import notes
-from clusters.node_port.effects import NOTE
-from clusters.node_port.storage import Batch, MetadataBatch, PartitionKey
-from clusters.protocol.broker_states import BrokerState
-from clusters.reference.nodes.messages.control import (
+from fencepost.clusters.node_port import notes
+from fencepost.clusters.node_port.effects import NOTE
+from fencepost.clusters.node_port.storage import Batch, MetadataBatch, PartitionKey
+from fencepost.clusters.protocol.broker_states import BrokerState
+from fencepost.clusters.reference.nodes.messages.control import (
     AlterPartitionItem,
     AlterPartitionRequest,
     AlterPartitionResponse,
     BrokerHeartbeatRequest,
     BrokerHeartbeatResponse,
 )
-from clusters.reference.nodes.messages.data import ProduceResponse
-from clusters.reference.nodes.records import (
+from fencepost.clusters.reference.nodes.messages.data import ProduceResponse
+from fencepost.clusters.reference.nodes.records import (
     BrokerRegistrationChangeRecord,
     FeatureLevelRecord,
     PartitionChangeRecord,
@@ -24,7 +24,7 @@ from clusters.reference.nodes.records import (
     RegisterBrokerRecord,
     TopicRecord,
 )
-from clusters.reference.oracle.oracle import Oracle
+from fencepost.clusters.reference.oracle.oracle import Oracle
 
 CONTROLLER, OTHER, CLIENT = 1001, 1002, 1 << 20
 KEY = (77, 0)

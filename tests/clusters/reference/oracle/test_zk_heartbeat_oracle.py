@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from clusters.node_port import notes
-from clusters.node_port.effects import NOTE
-from clusters.reference.oracle.world_view import WorldView
-from clusters.reference.oracle.zk_oracle import ZkOracle
-from clusters.reference.zk.messages import MetadataHeartbeatRequest
+from fencepost.clusters.node_port import notes
+from fencepost.clusters.node_port.effects import NOTE
+from fencepost.clusters.reference.oracle.world_view import WorldView
+from fencepost.clusters.reference.oracle.zk_oracle import ZkOracle
+from fencepost.clusters.reference.zk.messages import MetadataHeartbeatRequest
 
 MS = 1_000_000
 CONTROLLER, OTHER = 1, 2

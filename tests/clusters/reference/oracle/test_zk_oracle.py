@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from clusters.node_port import notes
-from clusters.node_port.effects import NOTE
-from clusters.protocol.controlled_states import ControlledState
-from clusters.reference.nodes.errors import Error
-from clusters.reference.oracle.world_view import WorldView
-from clusters.reference.oracle.zk_oracle import ZkOracle
-from clusters.reference.zk.messages import (
+from fencepost.clusters.node_port import notes
+from fencepost.clusters.node_port.effects import NOTE
+from fencepost.clusters.protocol.controlled_states import ControlledState
+from fencepost.clusters.reference.nodes.errors import Error
+from fencepost.clusters.reference.oracle.world_view import WorldView
+from fencepost.clusters.reference.oracle.zk_oracle import ZkOracle
+from fencepost.clusters.reference.zk.messages import (
     IsrChange,
     IsrChangeRequest,
     IsrChangeResponse,

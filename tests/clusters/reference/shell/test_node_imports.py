@@ -14,7 +14,7 @@ from pathlib import Path
 _Process(read_properties(Path(sys.argv[1])))
 print(*(name for name in sys.modules if name.startswith("clusters.reference")))
 """
-_NODES = "clusters.reference.nodes"
+_NODES = "fencepost.clusters.reference.nodes"
 
 
 @pytest.mark.parametrize(
@@ -38,12 +38,13 @@ def test_a_node_imports_nothing_of_another_role_or_generation(
         f"listeners={'CONTROLLER' if role == 'controller' else 'PLAINTEXT'}://127.0.0.1:1\n"
         f"log.dirs={tmp_path / 'data'}\n"
     )
-    tool = (sys.executable, "-m", "clusters.reference.shell.storage_tool")
+    tool = (sys.executable, "-m", "fencepost.clusters.reference.shell.storage_tool")
     cluster = ("--cluster-id", "MkU3OEVBNTcwNTJENDM2Qk")
     subprocess.run([*tool, "format", "--config", str(config), *cluster], check=True)
     command = [sys.executable, "-c", PROGRAM, str(config)]
     ended = subprocess.run(command, capture_output=True, text=True, check=True)
     imported = ended.stdout.split()
     assert needed in imported
-    unneeded = (*others, "clusters.reference.zk.broker", "clusters.reference.codec.zk_apis")
+    zk = "fencepost.clusters.reference"
+    unneeded = (*others, f"{zk}.zk.broker", f"{zk}.codec.zk_apis")
     assert [name for name in imported if name.startswith(unneeded)] == []

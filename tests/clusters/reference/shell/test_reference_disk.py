@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from wire_samples import client_batch, placed
 
-from clusters.node_port.storage import (
+from fencepost.clusters.node_port.storage import (
     CLEAN_STOP,
     HIGH_WATERMARKS,
     META_PROPERTIES,
@@ -22,13 +22,13 @@ from clusters.node_port.storage import (
     QuorumState,
     Snapshot,
 )
-from clusters.port import NodeName
-from clusters.reference.codec.record_definitions import definitions
-from clusters.reference.nodes.records import LeaderChangeMessage, NoOpRecord, TopicRecord
-from clusters.reference.shell.disk import DataDirectories
-from clusters.reference.shell.formatting import format_directory
-from clusters.witness.metadata_log import read_metadata_log
-from clusters.witness.witness import find_replicas, read_replica
+from fencepost.clusters.port import NodeName
+from fencepost.clusters.reference.codec.record_definitions import definitions
+from fencepost.clusters.reference.nodes.records import LeaderChangeMessage, NoOpRecord, TopicRecord
+from fencepost.clusters.reference.shell.disk import DataDirectories
+from fencepost.clusters.reference.shell.formatting import format_directory
+from fencepost.clusters.witness.metadata_log import read_metadata_log
+from fencepost.clusters.witness.witness import find_replicas, read_replica
 
 _KEY = (77, 0)
 _LOG = (

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from clusters.reference.nodes.configuration import MS
-from clusters.reference.shell.properties import parsed, read_properties
-from history.failure import UsageError
+from fencepost.clusters.reference.nodes.configuration import MS
+from fencepost.clusters.reference.shell.properties import parsed, read_properties
+from fencepost.history.failure import UsageError
 
 _CONTROLLER = {
     "process.roles": "controller",

@@ -12,10 +12,14 @@ from pathlib import Path
 import pytest
 from wire_samples import client_batch, placed
 
-from clusters.node_port.storage import CLEAN_STOP, HIGH_WATERMARKS
-from clusters.reference.shell.disk import DataDirectories
-from clusters.reference.shell.formatting import format_directory
-from clusters.reference.shell.small_files import CLEAN_STOP_NAME, PARTITION_NAME, topic_id_text
+from fencepost.clusters.node_port.storage import CLEAN_STOP, HIGH_WATERMARKS
+from fencepost.clusters.reference.shell.disk import DataDirectories
+from fencepost.clusters.reference.shell.formatting import format_directory
+from fencepost.clusters.reference.shell.small_files import (
+    CLEAN_STOP_NAME,
+    PARTITION_NAME,
+    topic_id_text,
+)
 
 _KEYS = ((77, 0), (77, 1))
 _RECORD = placed(client_batch(b"a" * 8), base_offset=0, leader_epoch=3, count=1)
@@ -98,7 +102,7 @@ def broker(data: Path) -> Iterator["subprocess.Popen[str]"]:
     }
     path = data.parent / "server.properties"
     path.write_text("".join(f"{name}={value}\n" for name, value in stated.items()))
-    command = [sys.executable, "-m", "clusters.reference", "--config", str(path)]
+    command = [sys.executable, "-m", "fencepost.clusters.reference", "--config", str(path)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
             yield process

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from clusters.reference.shell.storage_tool import main
+from fencepost.clusters.reference.shell.storage_tool import main
 
 _MODE = "kip.500.mode=enabled"
 

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from clusters.reference.nodes.configuration import MS
-from clusters.reference.shell.properties import read_properties
-from clusters.reference.shell.zk_properties import parsed
-from clusters.reference.zk.configuration import InterBrokerProtocol, ZkConfiguration
-from history.failure import UsageError
+from fencepost.clusters.reference.nodes.configuration import MS
+from fencepost.clusters.reference.shell.properties import read_properties
+from fencepost.clusters.reference.shell.zk_properties import parsed
+from fencepost.clusters.reference.zk.configuration import InterBrokerProtocol, ZkConfiguration
+from fencepost.history.failure import UsageError
 
 BROKER = {
     "zookeeper.connect": "zookeeper-1.quorum:2181, zookeeper-2.quorum:2182",

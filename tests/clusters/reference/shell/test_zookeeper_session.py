@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from waiting import kill_all
 
-from clusters.hosts.local_host import LocalHost
-from clusters.hosts.place import Site
-from clusters.hosts.warden import Warden
-from clusters.node_port.zookeeper import (
+from fencepost.clusters.hosts.local_host import LocalHost
+from fencepost.clusters.hosts.place import Site
+from fencepost.clusters.hosts.warden import Warden
+from fencepost.clusters.node_port.zookeeper import (
     Check,
     CloseSession,
     Create,
@@ -30,11 +30,11 @@ from clusters.node_port.zookeeper import (
     ZkRequest,
     ZkResponse,
 )
-from clusters.reference.shell.zookeeper import ZooKeeper
-from clusters.system import Wanted
-from clusters.zookeeper.driver import DRIVER, ZooKeeperCluster
-from clusters.zookeeper.system import ZooKeeperSpec
-from history.clock import Clock
+from fencepost.clusters.reference.shell.zookeeper import ZooKeeper
+from fencepost.clusters.system import Wanted
+from fencepost.clusters.zookeeper.driver import DRIVER, ZooKeeperCluster
+from fencepost.clusters.zookeeper.system import ZooKeeperSpec
+from fencepost.history.clock import Clock
 
 pytestmark = pytest.mark.kafka
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from clusters.node_port.storage import (
+from fencepost.clusters.node_port.storage import (
     CLEAN_STOP,
     HIGH_WATERMARKS,
     META_PROPERTIES,
@@ -23,12 +23,12 @@ from clusters.node_port.storage import (
     QuorumState,
     Snapshot,
 )
-from clusters.port import NodeName
-from clusters.protocol.record_batches import scan_batches
-from clusters.reference.codec.batches import produced
-from clusters.reference.codec.record_definitions import definitions
-from clusters.reference.codec.small_batches import made_batch
-from clusters.reference.nodes.records import (
+from fencepost.clusters.port import NodeName
+from fencepost.clusters.protocol.record_batches import scan_batches
+from fencepost.clusters.reference.codec.batches import produced
+from fencepost.clusters.reference.codec.record_definitions import definitions
+from fencepost.clusters.reference.codec.small_batches import made_batch
+from fencepost.clusters.reference.nodes.records import (
     ConfigRecord,
     LeaderChangeMessage,
     NoOpRecord,
@@ -36,16 +36,16 @@ from clusters.reference.nodes.records import (
     PartitionRecord,
     TopicRecord,
 )
-from clusters.reference.shell.disk import DataDirectories
-from clusters.reference.shell.formatting import format_directory
-from clusters.reference.simulated.append_times import AppendTimes
-from clusters.reference.simulated.disk_files import client_bytes, keep_cuts, write_disks
-from clusters.reference.simulated.witness import write_simulated_witness
-from clusters.simulation.disk import Disk
-from clusters.witness.metadata_log import read_metadata_log
-from clusters.witness.witness import write_witness
-from workloads.clients.columns import messages_of
-from workloads.simulated.payload import Payload
+from fencepost.clusters.reference.shell.disk import DataDirectories
+from fencepost.clusters.reference.shell.formatting import format_directory
+from fencepost.clusters.reference.simulated.append_times import AppendTimes
+from fencepost.clusters.reference.simulated.disk_files import client_bytes, keep_cuts, write_disks
+from fencepost.clusters.reference.simulated.witness import write_simulated_witness
+from fencepost.clusters.simulation.disk import Disk
+from fencepost.clusters.witness.metadata_log import read_metadata_log
+from fencepost.clusters.witness.witness import write_witness
+from fencepost.workloads.clients.columns import messages_of
+from fencepost.workloads.simulated.payload import Payload
 
 ONE = NodeName("controller-1")
 B1 = NodeName("broker-1")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from clusters.abilities import (
+from fencepost.clusters.abilities import (
     Explains,
     Kills,
     Links,
@@ -18,16 +18,16 @@ from clusters.abilities import (
     Stops,
     Wipes,
 )
-from clusters.kafka_port import Administers, ClusterView, KafkaSpec, LogEnds
-from clusters.node_port.storage import META_PROPERTIES
-from clusters.port import Cluster, NodeName, NodeState
-from clusters.reference.nodes.configuration import S
-from clusters.reference.nodes.rules import Rules
-from clusters.reference.simulated.cluster import SimulatedCluster
-from clusters.reference.simulated.nodes import configured, ignored
-from clusters.reference.simulated.quorum_kit import build
-from clusters.topic_spec import TopicSpec
-from history.failure import HarnessError, UsageError
+from fencepost.clusters.kafka_port import Administers, ClusterView, KafkaSpec, LogEnds
+from fencepost.clusters.node_port.storage import META_PROPERTIES
+from fencepost.clusters.port import Cluster, NodeName, NodeState
+from fencepost.clusters.reference.nodes.configuration import S
+from fencepost.clusters.reference.nodes.rules import Rules
+from fencepost.clusters.reference.simulated.cluster import SimulatedCluster
+from fencepost.clusters.reference.simulated.nodes import configured, ignored
+from fencepost.clusters.reference.simulated.quorum_kit import build
+from fencepost.clusters.topic_spec import TopicSpec
+from fencepost.history.failure import HarnessError, UsageError
 
 B1, B2, B3 = (NodeName(f"broker-{number}") for number in (1, 2, 3))
 C1 = NodeName("controller-1")

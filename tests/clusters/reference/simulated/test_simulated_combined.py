@@ -4,13 +4,13 @@ from collections.abc import Callable
 
 import pytest
 
-from clusters.abilities import CombinesRoles
-from clusters.kafka_port import KafkaSpec
-from clusters.port import NodeName, NodeState
-from clusters.reference.nodes.configuration import S
-from clusters.reference.simulated.cluster import SimulatedCluster
-from clusters.reference.simulated.quorum_kit import build
-from clusters.topic_spec import TopicSpec
+from fencepost.clusters.abilities import CombinesRoles
+from fencepost.clusters.kafka_port import KafkaSpec
+from fencepost.clusters.port import NodeName, NodeState
+from fencepost.clusters.reference.nodes.configuration import S
+from fencepost.clusters.reference.simulated.cluster import SimulatedCluster
+from fencepost.clusters.reference.simulated.quorum_kit import build
+from fencepost.clusters.topic_spec import TopicSpec
 
 B1, B2, B3 = (NodeName(f"broker-{number}") for number in (1, 2, 3))
 

@@ -2,19 +2,19 @@
 
 from typing import Any
 
-from clusters.node_port.effects import SEND, Effects
-from clusters.reference.nodes.configuration import MS
-from clusters.reference.nodes.image import PartitionImage
-from clusters.reference.nodes.records import RegisterBrokerRecord
-from clusters.reference.nodes.replicas.leader import Leader
-from clusters.reference.nodes.replicas.log import PartitionLog
-from clusters.reference.nodes.replicas.producers import ProducerStates
-from clusters.reference.nodes.replicas.waiting import ParkedFetches
-from clusters.reference.zk.configuration import ZkConfiguration
-from clusters.reference.zk.isr_changes import IsrChanges
-from clusters.reference.zk.messages import IsrChangeResponse, PartitionState
-from clusters.reference.zk.rules import ZkRules
-from clusters.reference.zk.situation import ZkSituation
+from fencepost.clusters.node_port.effects import SEND, Effects
+from fencepost.clusters.reference.nodes.configuration import MS
+from fencepost.clusters.reference.nodes.image import PartitionImage
+from fencepost.clusters.reference.nodes.records import RegisterBrokerRecord
+from fencepost.clusters.reference.nodes.replicas.leader import Leader
+from fencepost.clusters.reference.nodes.replicas.log import PartitionLog
+from fencepost.clusters.reference.nodes.replicas.producers import ProducerStates
+from fencepost.clusters.reference.nodes.replicas.waiting import ParkedFetches
+from fencepost.clusters.reference.zk.configuration import ZkConfiguration
+from fencepost.clusters.reference.zk.isr_changes import IsrChanges
+from fencepost.clusters.reference.zk.messages import IsrChangeResponse, PartitionState
+from fencepost.clusters.reference.zk.rules import ZkRules
+from fencepost.clusters.reference.zk.situation import ZkSituation
 
 RETRY = 20 * MS
 TIMEOUT = 30_000 * MS

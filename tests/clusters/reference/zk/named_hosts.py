@@ -5,14 +5,14 @@ from typing import Any
 
 from zk_cluster import Cluster
 
-from clusters.node_port.effects import SEND, Effects
-from clusters.node_port.storage import PartitionKey
-from clusters.node_port.zookeeper import ZOOKEEPER
-from clusters.reference.nodes.broker import BrokerNode
-from clusters.reference.zk.broker import ZkRegistrar
-from clusters.reference.zk.znodes import broker_path
-from clusters.simulation.host import ProcessState
-from clusters.simulation.zookeeper.sessioned import SessionedNode
+from fencepost.clusters.node_port.effects import SEND, Effects
+from fencepost.clusters.node_port.storage import PartitionKey
+from fencepost.clusters.node_port.zookeeper import ZOOKEEPER
+from fencepost.clusters.reference.nodes.broker import BrokerNode
+from fencepost.clusters.reference.zk.broker import ZkRegistrar
+from fencepost.clusters.reference.zk.znodes import broker_path
+from fencepost.clusters.simulation.host import ProcessState
+from fencepost.clusters.simulation.zookeeper.sessioned import SessionedNode
 
 
 class Addressed:

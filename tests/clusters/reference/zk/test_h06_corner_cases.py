@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 from named_hosts import NamedHosts
 
-from clusters.node_port.storage import PartitionKey
-from clusters.reference.nodes.configuration import MS
-from clusters.reference.zk.znodes import decoded_host, host_path
-from clusters.simulation.host import ProcessState
+from fencepost.clusters.node_port.storage import PartitionKey
+from fencepost.clusters.reference.nodes.configuration import MS
+from fencepost.clusters.reference.zk.znodes import decoded_host, host_path
+from fencepost.clusters.simulation.host import ProcessState
 
 NEW = 1001
 """The first id of the sequence."""

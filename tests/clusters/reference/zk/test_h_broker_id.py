@@ -6,14 +6,14 @@ from typing import Any
 import pytest
 from zookeeper_double import ZookeeperDouble
 
-from clusters.node_port.effects import SEND, Effects
-from clusters.node_port.zookeeper import Create, SessionEvent, SessionState, ZkResponse
-from clusters.reference.zk.broker_id import BrokerIds, NoBrokerIdError
-from clusters.reference.zk.configuration import ZkConfiguration
-from clusters.reference.zk.coroutines import Started
-from clusters.reference.zk.rules import ZkRules
-from clusters.reference.zk.situation import ZkSituation
-from clusters.reference.zk.znodes import (
+from fencepost.clusters.node_port.effects import SEND, Effects
+from fencepost.clusters.node_port.zookeeper import Create, SessionEvent, SessionState, ZkResponse
+from fencepost.clusters.reference.zk.broker_id import BrokerIds, NoBrokerIdError
+from fencepost.clusters.reference.zk.configuration import ZkConfiguration
+from fencepost.clusters.reference.zk.coroutines import Started
+from fencepost.clusters.reference.zk.rules import ZkRules
+from fencepost.clusters.reference.zk.situation import ZkSituation
+from fencepost.clusters.reference.zk.znodes import (
     TopicInfo,
     broker_path,
     decoded_host,

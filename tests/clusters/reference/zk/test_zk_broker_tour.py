@@ -2,17 +2,20 @@
 
 from tours import tour
 
-from clusters.node_port.effects import SEND, Effects
-from clusters.protocol.broker_states import BrokerState
-from clusters.protocol.controlled_states import ControlledState
-from clusters.reference.nodes.configuration import MS
-from clusters.reference.nodes.errors import Error
-from clusters.reference.zk.configuration import ZkConfiguration
-from clusters.reference.zk.life_cycle import ZkLifeCycle
-from clusters.reference.zk.life_cycle_transitions import TRANSITIONS, Trigger
-from clusters.reference.zk.messages import MetadataHeartbeatRequest, MetadataHeartbeatResponse
-from clusters.reference.zk.rules import ZkRules
-from clusters.reference.zk.situation import ZkSituation
+from fencepost.clusters.node_port.effects import SEND, Effects
+from fencepost.clusters.protocol.broker_states import BrokerState
+from fencepost.clusters.protocol.controlled_states import ControlledState
+from fencepost.clusters.reference.nodes.configuration import MS
+from fencepost.clusters.reference.nodes.errors import Error
+from fencepost.clusters.reference.zk.configuration import ZkConfiguration
+from fencepost.clusters.reference.zk.life_cycle import ZkLifeCycle
+from fencepost.clusters.reference.zk.life_cycle_transitions import TRANSITIONS, Trigger
+from fencepost.clusters.reference.zk.messages import (
+    MetadataHeartbeatRequest,
+    MetadataHeartbeatResponse,
+)
+from fencepost.clusters.reference.zk.rules import ZkRules
+from fencepost.clusters.reference.zk.situation import ZkSituation
 
 CONTROLLER = 2
 

@@ -2,14 +2,14 @@
 
 from zk_cluster import CLOSED, Cluster
 
-from clusters.reference.nodes.configuration import MS
-from clusters.reference.nodes.errors import Error
-from clusters.reference.nodes.messages.client import (
+from fencepost.clusters.reference.nodes.configuration import MS
+from fencepost.clusters.reference.nodes.errors import Error
+from fencepost.clusters.reference.nodes.messages.client import (
     FindCoordinatorRequest,
     OffsetCommitRequest,
     OffsetFetchRequest,
 )
-from clusters.reference.nodes.messages.control import (
+from fencepost.clusters.reference.nodes.messages.control import (
     CreateTopicsRequest,
     DescribeQuorumRequest,
     NewTopic,

@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 from zk_cluster import Cluster
 
-from clusters.node_port.notes import BROKER_CONTROLLED_STATE, FENCED_SELF
-from clusters.node_port.storage import PartitionKey
-from clusters.protocol.broker_states import BrokerState
-from clusters.protocol.controlled_states import ControlledState
-from clusters.reference.zk.configuration import InterBrokerProtocol
+from fencepost.clusters.node_port.notes import BROKER_CONTROLLED_STATE, FENCED_SELF
+from fencepost.clusters.node_port.storage import PartitionKey
+from fencepost.clusters.protocol.broker_states import BrokerState
+from fencepost.clusters.protocol.controlled_states import ControlledState
+from fencepost.clusters.reference.zk.configuration import InterBrokerProtocol
 
 DIRECT = {"inter_broker_protocol": InterBrokerProtocol.DIRECT}
 

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from zk_cluster import CLOSED, Cluster
 
-from clusters.node_port.storage import PartitionKey
-from clusters.reference.nodes.errors import Error
-from clusters.reference.zk.messages import (
+from fencepost.clusters.node_port.storage import PartitionKey
+from fencepost.clusters.reference.nodes.errors import Error
+from fencepost.clusters.reference.zk.messages import (
     LEADER_DURING_DELETE,
     LeaderAndIsrRequest,
     LiveBroker,

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from clusters.node_port.effects import SEND, Effects
-from clusters.node_port.zookeeper import (
+from fencepost.clusters.node_port.effects import SEND, Effects
+from fencepost.clusters.node_port.zookeeper import (
     GetData,
     SessionEvent,
     SessionState,
@@ -12,8 +12,8 @@ from clusters.node_port.zookeeper import (
     ZkOutcome,
     ZkResponse,
 )
-from clusters.reference.zk.coroutines import Coroutines, NotDoneError, Result
-from clusters.reference.zk.session_requests import SessionExpiredError, SessionRequests
+from fencepost.clusters.reference.zk.coroutines import Coroutines, NotDoneError, Result
+from fencepost.clusters.reference.zk.session_requests import SessionExpiredError, SessionRequests
 
 CONNECTED, SUSPENDED, EXPIRED = SessionState.CONNECTED, SessionState.SUSPENDED, SessionState.EXPIRED
 LOST = int(ZkError.CONNECTION_LOSS)

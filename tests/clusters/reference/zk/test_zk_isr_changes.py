@@ -3,8 +3,8 @@
 import pytest
 from isr_asker import RETRY, TIMEOUT, Asker
 
-from clusters.reference.nodes.errors import Error
-from clusters.reference.zk.messages import IsrChange
+from fencepost.clusters.reference.nodes.errors import Error
+from fencepost.clusters.reference.zk.messages import IsrChange
 
 
 def test_z09_a_request_names_the_sender_and_each_partition_with_its_leader_epoch() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from isr_asker import Asker
 
-from clusters.node_port.zookeeper import (
+from fencepost.clusters.node_port.zookeeper import (
     Create,
     GetData,
     SessionEvent,
@@ -16,8 +16,8 @@ from clusters.node_port.zookeeper import (
     ZkOutcome,
     ZkResponse,
 )
-from clusters.reference.zk.isr_changes import IsrWrites
-from clusters.reference.zk.znodes import PartitionStateInfo, decoded_isr_change
+from fencepost.clusters.reference.zk.isr_changes import IsrWrites
+from fencepost.clusters.reference.zk.znodes import PartitionStateInfo, decoded_isr_change
 
 SECOND = 1_000_000_000
 PATH = "/brokers/topics/t/partitions/0/state"

@@ -5,28 +5,28 @@ from typing import Any
 import pytest
 from zk_cluster import CLOSED, Cluster
 
-from clusters.node_port.effects import SEND, Effects
-from clusters.node_port.notes import BROKER_STATE, FENCED_SELF
-from clusters.node_port.storage import META_PROPERTIES, MetaProperties
-from clusters.node_port.zookeeper import ZOOKEEPER
-from clusters.protocol.broker_states import BrokerState
-from clusters.protocol.controlled_states import ControlledState
-from clusters.reference.nodes.configuration import MS
-from clusters.reference.nodes.errors import Error
-from clusters.reference.nodes.messages.client import MetadataRequest
-from clusters.reference.nodes.messages.data import FetchRequest, InitProducerIdRequest
-from clusters.reference.zk.configuration import InterBrokerProtocol, ZkConfiguration
-from clusters.reference.zk.life_cycle import ZkLifeCycle
-from clusters.reference.zk.messages import (
+from fencepost.clusters.node_port.effects import SEND, Effects
+from fencepost.clusters.node_port.notes import BROKER_STATE, FENCED_SELF
+from fencepost.clusters.node_port.storage import META_PROPERTIES, MetaProperties
+from fencepost.clusters.node_port.zookeeper import ZOOKEEPER
+from fencepost.clusters.protocol.broker_states import BrokerState
+from fencepost.clusters.protocol.controlled_states import ControlledState
+from fencepost.clusters.reference.nodes.configuration import MS
+from fencepost.clusters.reference.nodes.errors import Error
+from fencepost.clusters.reference.nodes.messages.client import MetadataRequest
+from fencepost.clusters.reference.nodes.messages.data import FetchRequest, InitProducerIdRequest
+from fencepost.clusters.reference.zk.configuration import InterBrokerProtocol, ZkConfiguration
+from fencepost.clusters.reference.zk.life_cycle import ZkLifeCycle
+from fencepost.clusters.reference.zk.messages import (
     ControlledShutdownRequest,
     IsrChangeRequest,
     MetadataHeartbeatRequest,
     MetadataHeartbeatResponse,
 )
-from clusters.reference.zk.rules import ZkRules
-from clusters.reference.zk.situation import ZkSituation
-from clusters.reference.zk.znodes import BrokerInfo, broker_path, decoded_host, host_path
-from clusters.simulation.host import ProcessState
+from fencepost.clusters.reference.zk.rules import ZkRules
+from fencepost.clusters.reference.zk.situation import ZkSituation
+from fencepost.clusters.reference.zk.znodes import BrokerInfo, broker_path, decoded_host, host_path
+from fencepost.clusters.simulation.host import ProcessState
 
 DIRECT = {0: {"inter_broker_protocol": InterBrokerProtocol.DIRECT}}
 OF_DRAFT = (MetadataHeartbeatRequest.kind, IsrChangeRequest.kind)

@@ -4,8 +4,8 @@ from typing import Any
 
 from zookeeper_double import ZookeeperDouble
 
-from clusters.node_port.effects import SEND, Effects
-from clusters.node_port.zookeeper import (
+from fencepost.clusters.node_port.effects import SEND, Effects
+from fencepost.clusters.node_port.zookeeper import (
     OpenSession,
     SessionEvent,
     SessionState,
@@ -14,11 +14,11 @@ from clusters.node_port.zookeeper import (
     ZkRequest,
     ZkResponse,
 )
-from clusters.reference.zk.configuration import ZkConfiguration
-from clusters.reference.zk.registration import ZkRegistration
-from clusters.reference.zk.rules import ZkRules
-from clusters.reference.zk.situation import ZkSituation
-from clusters.reference.zk.znodes import broker_path
+from fencepost.clusters.reference.zk.configuration import ZkConfiguration
+from fencepost.clusters.reference.zk.registration import ZkRegistration
+from fencepost.clusters.reference.zk.rules import ZkRules
+from fencepost.clusters.reference.zk.situation import ZkSituation
+from fencepost.clusters.reference.zk.znodes import broker_path
 
 TIMEOUT = 60_000_000_000
 

@@ -2,11 +2,11 @@
 
 from zk_cluster import Cluster
 
-from clusters.node_port.zookeeper import ZOOKEEPER
-from clusters.reference.nodes.configuration import MS
-from clusters.reference.nodes.errors import Error
-from clusters.reference.nodes.messages.client import DescribeConfigsRequest
-from clusters.reference.nodes.messages.control import (
+from fencepost.clusters.node_port.zookeeper import ZOOKEEPER
+from fencepost.clusters.reference.nodes.configuration import MS
+from fencepost.clusters.reference.nodes.errors import Error
+from fencepost.clusters.reference.nodes.messages.client import DescribeConfigsRequest
+from fencepost.clusters.reference.nodes.messages.control import (
     AlterConfigsRequest,
     CreateTopicsRequest,
     NewTopic,

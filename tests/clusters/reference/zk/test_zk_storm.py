@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 from zk_cluster import CLOSED, Cluster
 
-from clusters.node_port.notes import CONTROLLER_ELECTED, LEADS
-from clusters.node_port.storage import Batch, PartitionKey
-from clusters.reference.nodes.configuration import MS
-from clusters.reference.nodes.messages.control import (
+from fencepost.clusters.node_port.notes import CONTROLLER_ELECTED, LEADS
+from fencepost.clusters.node_port.storage import Batch, PartitionKey
+from fencepost.clusters.reference.nodes.configuration import MS
+from fencepost.clusters.reference.nodes.messages.control import (
     AlterReassignmentsRequest,
     CreatePartitionsRequest,
     CreateTopicsRequest,
@@ -24,9 +24,9 @@ from clusters.reference.nodes.messages.control import (
     NewPartitions,
     NewTopic,
 )
-from clusters.reference.nodes.messages.data import ProduceRequest
-from clusters.reference.zk.rules import ZkRules
-from clusters.simulation.host import ProcessState
+from fencepost.clusters.reference.nodes.messages.data import ProduceRequest
+from fencepost.clusters.reference.zk.rules import ZkRules
+from fencepost.clusters.simulation.host import ProcessState
 
 SERVER = 2001
 STRIKES = ("kill", "restart", "pause", "cut", "cut off", "stop", "server", "heal", "heal", "heal")

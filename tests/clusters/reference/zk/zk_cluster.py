@@ -5,24 +5,24 @@ from typing import Any
 
 from stage import CLOSED, Stage
 
-from clusters.node_port.storage import Batch, PartitionKey
-from clusters.protocol.broker_states import BrokerState
-from clusters.reference.nodes.broker import BrokerNode
-from clusters.reference.nodes.configuration import MS
-from clusters.reference.nodes.messages.client import MetadataRequest
-from clusters.reference.nodes.messages.control import (
+from fencepost.clusters.node_port.storage import Batch, PartitionKey
+from fencepost.clusters.protocol.broker_states import BrokerState
+from fencepost.clusters.reference.nodes.broker import BrokerNode
+from fencepost.clusters.reference.nodes.configuration import MS
+from fencepost.clusters.reference.nodes.messages.client import MetadataRequest
+from fencepost.clusters.reference.nodes.messages.control import (
     CreateTopicsRequest,
     DeleteTopicsRequest,
     NewTopic,
 )
-from clusters.reference.nodes.messages.data import FetchRequest, ProduceRequest
-from clusters.reference.zk.broker import ZkRegistrar, zk_broker
-from clusters.reference.zk.configuration import ZkConfiguration
-from clusters.reference.zk.rules import ZkRules
-from clusters.simulation.host import ProcessState, SimulatedHost
-from clusters.simulation.network import Latency
-from clusters.simulation.zookeeper.ensemble import SimulatedEnsemble
-from clusters.simulation.zookeeper.sessioned import SessionedNode
+from fencepost.clusters.reference.nodes.messages.data import FetchRequest, ProduceRequest
+from fencepost.clusters.reference.zk.broker import ZkRegistrar, zk_broker
+from fencepost.clusters.reference.zk.configuration import ZkConfiguration
+from fencepost.clusters.reference.zk.rules import ZkRules
+from fencepost.clusters.simulation.host import ProcessState, SimulatedHost
+from fencepost.clusters.simulation.network import Latency
+from fencepost.clusters.simulation.zookeeper.ensemble import SimulatedEnsemble
+from fencepost.clusters.simulation.zookeeper.sessioned import SessionedNode
 
 SHORT: dict[str, Any] = {
     "heartbeat_interval_ns": 200 * MS,

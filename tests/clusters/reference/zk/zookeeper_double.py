@@ -9,10 +9,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from clusters.data_tree.requests import Applied, Asked, applied, decided
-from clusters.data_tree.transactions import CloseSessionTxn, CreateSessionTxn
-from clusters.data_tree.tree import DataTree, Znode
-from clusters.node_port.zookeeper import (
+from fencepost.clusters.data_tree.requests import Applied, Asked, applied, decided
+from fencepost.clusters.data_tree.transactions import CloseSessionTxn, CreateSessionTxn
+from fencepost.clusters.data_tree.tree import DataTree, Znode
+from fencepost.clusters.node_port.zookeeper import (
     Check,
     Create,
     Delete,
@@ -28,8 +28,8 @@ from clusters.node_port.zookeeper import (
     ZkRequest,
     ZkResponse,
 )
-from clusters.reference.zk.znodes import PERMANENT
-from clusters.simulation.zookeeper.watches import Watches
+from fencepost.clusters.reference.zk.znodes import PERMANENT
+from fencepost.clusters.simulation.zookeeper.watches import Watches
 
 _OUTSIDE = 0
 """The session of what is written from outside."""

@@ -6,7 +6,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from clusters.abilities import (
+from fencepost.clusters.abilities import (
     Kills,
     Links,
     LosesPower,
@@ -16,17 +16,17 @@ from clusters.abilities import (
     Stops,
     Wipes,
 )
-from clusters.kafka_port import Administers, LogEnds
-from clusters.kafka_zookeeper.view import KafkaZooKeeperView
-from clusters.port import Cluster, NodeName, NodeState
-from clusters.reference.nodes.configuration import S
-from clusters.reference.simulated.append_times import AppendTimes
-from clusters.reference.simulated.cluster import SimulatedCluster
-from clusters.reference_zookeeper.simulated.kit import ZkKit, build
-from clusters.reference_zookeeper.system import ReferenceZooKeeperSpec
-from clusters.topic_spec import TopicSpec
-from history.failure import UsageError
-from history.journal import journal_lines, journal_path
+from fencepost.clusters.kafka_port import Administers, LogEnds
+from fencepost.clusters.kafka_zookeeper.view import KafkaZooKeeperView
+from fencepost.clusters.port import Cluster, NodeName, NodeState
+from fencepost.clusters.reference.nodes.configuration import S
+from fencepost.clusters.reference.simulated.append_times import AppendTimes
+from fencepost.clusters.reference.simulated.cluster import SimulatedCluster
+from fencepost.clusters.reference_zookeeper.simulated.kit import ZkKit, build
+from fencepost.clusters.reference_zookeeper.system import ReferenceZooKeeperSpec
+from fencepost.clusters.topic_spec import TopicSpec
+from fencepost.history.failure import UsageError
+from fencepost.history.journal import journal_lines, journal_path
 
 B1, B2, B3 = (NodeName(f"broker-{number}") for number in (1, 2, 3))
 Z1 = NodeName("zookeeper-1")

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from clusters.data_tree.transactions import (
+from fencepost.clusters.data_tree.transactions import (
     Change,
     CheckVersionTxn,
     CloseSessionTxn,
@@ -13,9 +13,9 @@ from clusters.data_tree.transactions import (
     SetDataTxn,
     Transaction,
 )
-from clusters.data_tree.tree import OPEN
-from clusters.reference_zookeeper.simulated.log_files import write_log
-from clusters.zookeeper.stored.logs import log_files, transactions_in
+from fencepost.clusters.data_tree.tree import OPEN
+from fencepost.clusters.reference_zookeeper.simulated.log_files import write_log
+from fencepost.clusters.zookeeper.stored.logs import log_files, transactions_in
 
 EPOCH = 1 << 32
 

@@ -9,7 +9,7 @@ import socket
 import struct
 from typing import Final
 
-from clusters.node_port.zookeeper import (
+from fencepost.clusters.node_port.zookeeper import (
     Check,
     Create,
     Delete,
@@ -25,7 +25,7 @@ from clusters.node_port.zookeeper import (
     ZkOutcome,
     ZkResponse,
 )
-from clusters.protocol.jute import JuteReader
+from fencepost.clusters.protocol.jute import JuteReader
 
 _TIMEOUT_S: Final = 30.0
 _PASSWORD_BYTES: Final = 16

@@ -6,16 +6,16 @@ from random import Random
 import pytest
 from zookeeper_toys import Client, ZkStage
 
-from clusters.data_tree.requests import read, stat_of
-from clusters.data_tree.transactions import (
+from fencepost.clusters.data_tree.requests import read, stat_of
+from fencepost.clusters.data_tree.transactions import (
     CloseSessionTxn,
     CreateSessionTxn,
     CreateTxn,
     ErrorTxn,
     SetDataTxn,
 )
-from clusters.data_tree.tree import OPEN
-from clusters.node_port.zookeeper import (
+from fencepost.clusters.data_tree.tree import OPEN
+from fencepost.clusters.node_port.zookeeper import (
     Create,
     Exists,
     GetChildren,
@@ -27,8 +27,8 @@ from clusters.node_port.zookeeper import (
     ZkError,
     ZkResponse,
 )
-from clusters.simulation.host import ProcessState, SimulatedHost
-from clusters.simulation.zookeeper.sessioned import SessionedNode
+from fencepost.clusters.simulation.host import ProcessState, SimulatedHost
+from fencepost.clusters.simulation.zookeeper.sessioned import SessionedNode
 
 LOST = ZkError.CONNECTION_LOSS
 

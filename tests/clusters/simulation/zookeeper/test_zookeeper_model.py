@@ -16,10 +16,10 @@ from waiting import kill_all
 from zookeeper_histories import CLIENTS, ROOT, Comparison, Heard, Script
 from zookeeper_toys import ZkStage
 
-from clusters.hosts.local_host import LocalHost
-from clusters.hosts.place import Site
-from clusters.hosts.warden import Warden
-from clusters.node_port.zookeeper import (
+from fencepost.clusters.hosts.local_host import LocalHost
+from fencepost.clusters.hosts.place import Site
+from fencepost.clusters.hosts.warden import Warden
+from fencepost.clusters.node_port.zookeeper import (
     Exists,
     Operation,
     SessionEvent,
@@ -27,11 +27,11 @@ from clusters.node_port.zookeeper import (
     WatchEvent,
     ZkResponse,
 )
-from clusters.simulation.zookeeper.sessioned import SessionedNode
-from clusters.system import Wanted
-from clusters.zookeeper.driver import DRIVER, ZooKeeperCluster
-from clusters.zookeeper.system import ZooKeeperSpec
-from history.clock import Clock
+from fencepost.clusters.simulation.zookeeper.sessioned import SessionedNode
+from fencepost.clusters.system import Wanted
+from fencepost.clusters.zookeeper.driver import DRIVER, ZooKeeperCluster
+from fencepost.clusters.zookeeper.system import ZooKeeperSpec
+from fencepost.history.clock import Clock
 
 TIMEOUT_MS = 2000
 """Of every session: as long as it takes for one to expire, and as a client may be slow."""

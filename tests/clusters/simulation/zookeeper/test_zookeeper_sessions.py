@@ -3,7 +3,7 @@
 import pytest
 from zookeeper_toys import ZkStage
 
-from clusters.node_port.zookeeper import (
+from fencepost.clusters.node_port.zookeeper import (
     Create,
     Delete,
     Exists,
@@ -17,8 +17,8 @@ from clusters.node_port.zookeeper import (
     ZkError,
     ZkResponse,
 )
-from clusters.simulation.network import Trouble
-from clusters.simulation.zookeeper.sessioned import SessionedNode
+from fencepost.clusters.simulation.network import Trouble
+from fencepost.clusters.simulation.zookeeper.sessioned import SessionedNode
 
 CONNECTED, SUSPENDED, EXPIRED = SessionState
 LOST = ZkError.CONNECTION_LOSS

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Any, Final, Protocol
 
-from clusters.node_port.zookeeper import (
+from fencepost.clusters.node_port.zookeeper import (
     Check,
     Create,
     Delete,

@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from typing import Any
 
-from clusters.node_port.alarm import Alarm
-from clusters.node_port.effects import SEND, TICK, Effects
-from clusters.node_port.zookeeper import (
+from fencepost.clusters.node_port.alarm import Alarm
+from fencepost.clusters.node_port.effects import SEND, TICK, Effects
+from fencepost.clusters.node_port.zookeeper import (
     ZOOKEEPER,
     CloseSession,
     OpenSession,
@@ -16,11 +16,11 @@ from clusters.node_port.zookeeper import (
     ZkRequest,
     ZkResponse,
 )
-from clusters.simulation.host import SimulatedHost
-from clusters.simulation.world import World
-from clusters.simulation.zookeeper.ensemble import SimulatedEnsemble
-from clusters.simulation.zookeeper.sessioned import SessionedNode
-from clusters.simulation.zookeeper.timing import Timing
+from fencepost.clusters.simulation.host import SimulatedHost
+from fencepost.clusters.simulation.world import World
+from fencepost.clusters.simulation.zookeeper.ensemble import SimulatedEnsemble
+from fencepost.clusters.simulation.zookeeper.sessioned import SessionedNode
+from fencepost.clusters.simulation.zookeeper.timing import Timing
 
 MS = 1_000_000
 

@@ -14,20 +14,25 @@ from kazoo.client import KazooClient
 from kazoo.exceptions import NodeExistsError
 from kazoo.security import make_digest_acl
 
-from clusters.data_tree.transactions import CreateTxn, DeleteTxn, SetAclTxn, Transaction
-from clusters.data_tree.tree import DataTree
-from clusters.hosts.command import run_command
-from clusters.hosts.local_host import LocalHost
-from clusters.hosts.place import Site
-from clusters.hosts.warden import Warden
-from clusters.system import Wanted
-from clusters.zookeeper.driver import DRIVER, ZooKeeperCluster
-from clusters.zookeeper.prepared import ZooKeeperPrepared
-from clusters.zookeeper.stored.logs import StoredError, log_files, transactions_in, zxid_of
-from clusters.zookeeper.stored.snapshots import newest_tree, read_snapshot
-from clusters.zookeeper.stored.tables import write_server_disks
-from clusters.zookeeper.system import ZooKeeperSpec
-from history.clock import Clock
+from fencepost.clusters.data_tree.transactions import CreateTxn, DeleteTxn, SetAclTxn, Transaction
+from fencepost.clusters.data_tree.tree import DataTree
+from fencepost.clusters.hosts.command import run_command
+from fencepost.clusters.hosts.local_host import LocalHost
+from fencepost.clusters.hosts.place import Site
+from fencepost.clusters.hosts.warden import Warden
+from fencepost.clusters.system import Wanted
+from fencepost.clusters.zookeeper.driver import DRIVER, ZooKeeperCluster
+from fencepost.clusters.zookeeper.prepared import ZooKeeperPrepared
+from fencepost.clusters.zookeeper.stored.logs import (
+    StoredError,
+    log_files,
+    transactions_in,
+    zxid_of,
+)
+from fencepost.clusters.zookeeper.stored.snapshots import newest_tree, read_snapshot
+from fencepost.clusters.zookeeper.stored.tables import write_server_disks
+from fencepost.clusters.zookeeper.system import ZooKeeperSpec
+from fencepost.history.clock import Clock
 
 pytestmark = pytest.mark.kafka
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from stored_files import TYPES, creation, entry, log, made, setting, write_log
 
-from clusters.data_tree.transactions import (
+from fencepost.clusters.data_tree.transactions import (
     CONTAINER_OWNER,
     TTL_OWNER,
     Acl,
@@ -22,9 +22,9 @@ from clusters.data_tree.transactions import (
     SetDataTxn,
     Transaction,
 )
-from clusters.protocol.jute import JuteError
-from clusters.protocol.zookeeper_transactions import decoded_transaction
-from clusters.zookeeper.stored.logs import StoredError, log_files, transactions_in
+from fencepost.clusters.protocol.jute import JuteError
+from fencepost.clusters.protocol.zookeeper_transactions import decoded_transaction
+from fencepost.clusters.zookeeper.stored.logs import StoredError, log_files, transactions_in
 
 INT32 = st.integers(-(1 << 31), (1 << 31) - 1)
 INT64 = st.integers(-(1 << 63), (1 << 63) - 1)

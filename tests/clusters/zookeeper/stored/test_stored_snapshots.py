@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from stored_files import creation, made, setting, snapshot, write_snapshot
 
-from clusters.data_tree.transactions import (
+from fencepost.clusters.data_tree.transactions import (
     CONTAINER_OWNER,
     TTL_OWNER,
     Acl,
@@ -23,9 +23,9 @@ from clusters.data_tree.transactions import (
     SetAclTxn,
     Transaction,
 )
-from clusters.data_tree.tree import DataTree, Znode
-from clusters.zookeeper.stored.logs import StoredError
-from clusters.zookeeper.stored.snapshots import newest_tree, read_snapshot
+from fencepost.clusters.data_tree.tree import DataTree, Znode
+from fencepost.clusters.zookeeper.stored.logs import StoredError
+from fencepost.clusters.zookeeper.stored.snapshots import newest_tree, read_snapshot
 
 STEPS = st.lists(
     st.tuples(

@@ -16,14 +16,14 @@ from wire_doubles import (
     response_frame,
 )
 
-from clusters.protocol.defined_entities import defined_versions
-from clusters.protocol.framing import request_frame
-from history.cluster_schema import WIRE
-from nemesis.wire.apis import API_KEYS
-from nemesis.wire.decoding.entities import TAPED, decoded, entity_type
-from nemesis.wire.frame import Frame, TopicNames
-from nemesis.wire.frames import Header
-from nemesis.wire.rules import Direction
+from fencepost.clusters.protocol.defined_entities import defined_versions
+from fencepost.clusters.protocol.framing import request_frame
+from fencepost.history.cluster_schema import WIRE
+from fencepost.nemesis.wire.apis import API_KEYS
+from fencepost.nemesis.wire.decoding.entities import TAPED, decoded, entity_type
+from fencepost.nemesis.wire.frame import Frame, TopicNames
+from fencepost.nemesis.wire.frames import Header
+from fencepost.nemesis.wire.rules import Direction
 
 DECODED = sorted(TAPED | {API_KEYS["Fetch"], API_KEYS["Produce"]})
 MESSAGES = [

@@ -5,25 +5,34 @@ from typing import Any
 import pytest
 from wire_doubles import LINK, Notes
 
-from clusters.reference.codec.api import ListenerType
-from clusters.reference.codec.codec import Codec, kraft_apis
-from clusters.reference.nodes.image import MetadataImage
-from clusters.reference.nodes.messages.control import (
+from fencepost.clusters.reference.codec.api import ListenerType
+from fencepost.clusters.reference.codec.codec import Codec, kraft_apis
+from fencepost.clusters.reference.nodes.image import MetadataImage
+from fencepost.clusters.reference.nodes.messages.control import (
     BrokerHeartbeatRequest,
     BrokerHeartbeatResponse,
     BrokerRegistrationRequest,
     BrokerRegistrationResponse,
     UpdateFeaturesRequest,
 )
-from nemesis.wire.decoding.reference import meant
-from nemesis.wire.effects import Effect, Send, Side
-from nemesis.wire.frame import TopicNames
-from nemesis.wire.pipe import HeldFrame
-from nemesis.wire.rulebook import Rulebook
-from nemesis.wire.rules import Action, Answer, Clause, Direction, Hold, Match, Operator, Rule
-from nemesis.wire.sessions import Common, Session
-from nemesis.wire.streams import proxied
-from nemesis.wire.tape import Tape
+from fencepost.nemesis.wire.decoding.reference import meant
+from fencepost.nemesis.wire.effects import Effect, Send, Side
+from fencepost.nemesis.wire.frame import TopicNames
+from fencepost.nemesis.wire.pipe import HeldFrame
+from fencepost.nemesis.wire.rulebook import Rulebook
+from fencepost.nemesis.wire.rules import (
+    Action,
+    Answer,
+    Clause,
+    Direction,
+    Hold,
+    Match,
+    Operator,
+    Rule,
+)
+from fencepost.nemesis.wire.sessions import Common, Session
+from fencepost.nemesis.wire.streams import proxied
+from fencepost.nemesis.wire.tape import Tape
 
 CODEC = Codec(apis=kraft_apis((1001,)), image=MetadataImage)
 REGISTRATION = BrokerRegistrationRequest(

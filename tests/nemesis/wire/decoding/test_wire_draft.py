@@ -6,13 +6,22 @@ from typing import Any
 import pytest
 from wire_doubles import LINK, Line
 
-from clusters.protocol.controlled_states import ControlledState
-from clusters.reference.codec.api import ListenerType
-from clusters.reference.codec.codec import Codec
-from clusters.reference.codec.zk_apis import ZK_APIS
-from clusters.reference.nodes.image import MetadataImage
-from clusters.reference.zk import messages as zk
-from nemesis.wire.rules import Action, Answer, Clause, Direction, Hold, Match, Operator, Rule
+from fencepost.clusters.protocol.controlled_states import ControlledState
+from fencepost.clusters.reference.codec.api import ListenerType
+from fencepost.clusters.reference.codec.codec import Codec
+from fencepost.clusters.reference.codec.zk_apis import ZK_APIS
+from fencepost.clusters.reference.nodes.image import MetadataImage
+from fencepost.clusters.reference.zk import messages as zk
+from fencepost.nemesis.wire.rules import (
+    Action,
+    Answer,
+    Clause,
+    Direction,
+    Hold,
+    Match,
+    Operator,
+    Rule,
+)
 
 CODEC = Codec(apis=ZK_APIS, image=MetadataImage)
 BEAT = zk.MetadataHeartbeatRequest(1, 3, 77, ControlledState.ACTIVE)

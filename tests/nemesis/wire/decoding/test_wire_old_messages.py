@@ -12,15 +12,15 @@ from kio.schema.errors import ErrorCode
 from kio.static.primitive import i8, i16, i32, i32Timedelta, i64
 from wire_doubles import LINK, Line, response_frame
 
-from clusters.protocol.api_keys import GIVEN_UP
-from clusters.protocol.defined_entities import defined_versions
-from clusters.protocol.framing import request_frame
-from nemesis.wire.apis import API_KEYS
-from nemesis.wire.decoding.entities import decoded, entity_type
-from nemesis.wire.effects import Side
-from nemesis.wire.frames import Header
-from nemesis.wire.rules import Clause, Direction, Hold, Match, Operator, Rule
-from nemesis.wire.streams import proxied
+from fencepost.clusters.protocol.api_keys import GIVEN_UP
+from fencepost.clusters.protocol.defined_entities import defined_versions
+from fencepost.clusters.protocol.framing import request_frame
+from fencepost.nemesis.wire.apis import API_KEYS
+from fencepost.nemesis.wire.decoding.entities import decoded, entity_type
+from fencepost.nemesis.wire.effects import Side
+from fencepost.nemesis.wire.frames import Header
+from fencepost.nemesis.wire.rules import Clause, Direction, Hold, Match, Operator, Rule
+from fencepost.nemesis.wire.streams import proxied
 
 REQUEST, RESPONSE = Direction.REQUEST, Direction.RESPONSE
 OLD = [

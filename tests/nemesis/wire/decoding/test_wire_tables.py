@@ -2,7 +2,7 @@
 
 from types import SimpleNamespace as Entity
 
-from clusters.protocol.rpc import (
+from fencepost.clusters.protocol.rpc import (
     Inside,
     RpcField,
     RpcTable,
@@ -13,9 +13,9 @@ from clusters.protocol.rpc import (
     rows,
     structures,
 )
-from clusters.protocol.rpc import taped as on_tape
-from nemesis.wire.decoding.tables import extractors
-from nemesis.wire.rules import Direction
+from fencepost.clusters.protocol.rpc import taped as on_tape
+from fencepost.nemesis.wire.decoding.tables import extractors
+from fencepost.nemesis.wire.rules import Direction
 
 PARTITION = rows(
     "partitions",

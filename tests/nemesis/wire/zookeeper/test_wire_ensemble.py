@@ -9,18 +9,18 @@ import pytest
 from kazoo.client import KazooClient
 from waiting import until
 
-from clusters.hosts.local_host import LocalHost
-from clusters.hosts.place import Site
-from clusters.hosts.warden import Warden
-from clusters.port import NodeName
-from clusters.system import Wanted
-from clusters.zookeeper.driver import DRIVER, ZooKeeperCluster
-from clusters.zookeeper.system import ZooKeeperSpec
-from harness.prepare.wiring import links_of, wired_route
-from history.clock import Clock
-from history.cluster_tables import write_cluster_tables
-from nemesis.wire.rules import Clause, Direction, Hold, Match, Operator, Rule
-from nemesis.wire.wire import Wire
+from fencepost.clusters.hosts.local_host import LocalHost
+from fencepost.clusters.hosts.place import Site
+from fencepost.clusters.hosts.warden import Warden
+from fencepost.clusters.port import NodeName
+from fencepost.clusters.system import Wanted
+from fencepost.clusters.zookeeper.driver import DRIVER, ZooKeeperCluster
+from fencepost.clusters.zookeeper.system import ZooKeeperSpec
+from fencepost.harness.prepare.wiring import links_of, wired_route
+from fencepost.history.clock import Clock
+from fencepost.history.cluster_tables import write_cluster_tables
+from fencepost.nemesis.wire.rules import Clause, Direction, Hold, Match, Operator, Rule
+from fencepost.nemesis.wire.wire import Wire
 
 pytestmark = pytest.mark.kafka
 

@@ -27,10 +27,10 @@ from zookeeper_doubles import (
     text,
 )
 
-from clusters.link_protocol import LinkProtocol
-from nemesis.wire.carried import why_not_carried
-from nemesis.wire.effects import Broken, Wake
-from nemesis.wire.rules import (
+from fencepost.clusters.link_protocol import LinkProtocol
+from fencepost.nemesis.wire.carried import why_not_carried
+from fencepost.nemesis.wire.effects import Broken, Wake
+from fencepost.nemesis.wire.rules import (
     Action,
     Answer,
     Clause,

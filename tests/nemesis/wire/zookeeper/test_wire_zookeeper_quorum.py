@@ -24,8 +24,8 @@ from zookeeper_doubles import (
     vote,
 )
 
-from nemesis.wire.effects import Broken
-from nemesis.wire.rules import Clause, Direction, Hold, Link, Match, Operator, Rule
+from fencepost.nemesis.wire.effects import Broken
+from fencepost.nemesis.wire.rules import Clause, Direction, Hold, Link, Match, Operator, Rule
 
 COMMITS = Match(direction=Direction.RESPONSE, api="COMMIT")
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 from kazoo.protocol.serialization import Connect
 from wire_doubles import LINK
 
-from clusters.link_protocol import LinkProtocol
-from clusters.port import CLIENTS, NodeName
+from fencepost.clusters.link_protocol import LinkProtocol
+from fencepost.clusters.port import CLIENTS, NodeName
 
 FOLLOWER, LEADER = NodeName("server-1"), NodeName("server-3")
 _LINK = replace(LINK, source=FOLLOWER, target=LEADER)

@@ -14,14 +14,14 @@ from story_runs import HELD_AT, STORY
 from synthetic_cluster import Tape, isr, story_tape
 from synthetic_run import SECOND, write_run
 
-from bench.timeline import synthetic_run
-from harness.trials.plan import drawn_plan
-from harness.trials.store import store_trial
-from history.failure import HarnessError
-from history.run_directory import RunDirectory
-from report.serve.timeline.block import KINDS
-from report.serve.timeline.compare import first_difference
-from report.serve.timeline.opened import OpenRun, opened
+from fencepost.bench.timeline import synthetic_run
+from fencepost.harness.trials.plan import drawn_plan
+from fencepost.harness.trials.store import store_trial
+from fencepost.history.failure import HarnessError
+from fencepost.history.run_directory import RunDirectory
+from fencepost.report.serve.timeline.block import KINDS
+from fencepost.report.serve.timeline.compare import first_difference
+from fencepost.report.serve.timeline.opened import OpenRun, opened
 
 pytestmark = pytest.mark.slow
 
@@ -110,7 +110,7 @@ def test_a_span_of_too_many_events_is_told_to_be_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = OpenRun(synthetic_run(tmp_path, events=2_000))
-    monkeypatch.setattr("report.serve.timeline.opened.EVENTS_MAX", 1_999)
+    monkeypatch.setattr("fencepost.report.serve.timeline.opened.EVENTS_MAX", 1_999)
     header, _ = decoded(run.events(0, run.reader.end_ns))
     assert header["many"] is True
 

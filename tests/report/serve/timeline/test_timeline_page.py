@@ -9,7 +9,7 @@ import pytest
 from story_runs import HELD_AT, STORY
 from synthetic_run import write_run
 
-from bench.timeline import served
+from fencepost.bench.timeline import served
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")

@@ -3,14 +3,14 @@
 from collections.abc import Callable
 from typing import Any
 
-from clusters.node_port.alarm import Alarm
-from clusters.node_port.effects import CLOSE, NOTE, SEND, Effects
-from clusters.node_port.storage import MetadataBatch, PartitionKey
-from clusters.protocol.broker_states import BrokerState
-from clusters.reference.nodes.configuration import Configuration, S
-from clusters.reference.nodes.control.active import ActiveController
-from clusters.reference.nodes.image import MetadataImage, PartitionImage, Registration
-from clusters.reference.nodes.messages.control import (
+from fencepost.clusters.node_port.alarm import Alarm
+from fencepost.clusters.node_port.effects import CLOSE, NOTE, SEND, Effects
+from fencepost.clusters.node_port.storage import MetadataBatch, PartitionKey
+from fencepost.clusters.protocol.broker_states import BrokerState
+from fencepost.clusters.reference.nodes.configuration import Configuration, S
+from fencepost.clusters.reference.nodes.control.active import ActiveController
+from fencepost.clusters.reference.nodes.image import MetadataImage, PartitionImage, Registration
+from fencepost.clusters.reference.nodes.messages.control import (
     AlterPartitionItem,
     AlterPartitionRequest,
     BrokerHeartbeatRequest,
@@ -18,10 +18,10 @@ from clusters.reference.nodes.messages.control import (
     CreateTopicsRequest,
     NewTopic,
 )
-from clusters.reference.nodes.quorum.metadata_log import MetadataLog
-from clusters.reference.nodes.quorum.replay import Replayer
-from clusters.reference.nodes.records import LeaderChangeMessage, MetadataRecord
-from clusters.reference.nodes.rules import Rules
+from fencepost.clusters.reference.nodes.quorum.metadata_log import MetadataLog
+from fencepost.clusters.reference.nodes.quorum.replay import Replayer
+from fencepost.clusters.reference.nodes.records import LeaderChangeMessage, MetadataRecord
+from fencepost.clusters.reference.nodes.rules import Rules
 
 CLUSTER = "test-cluster"
 CONTROLLER = 1_000

@@ -11,17 +11,20 @@ from typing import Any, Protocol
 
 from desk import CONTROLLER, LEASE, Desk
 
-from clusters.node_port.effects import NOTE, SEND
-from clusters.node_port.notes import ACKNOWLEDGED_METADATA, COMMITTED_METADATA
-from clusters.node_port.storage import Batch, MetadataBatch, PartitionKey
-from clusters.reference.nodes.messages.control import AlterPartitionRequest, BrokerHeartbeatResponse
-from clusters.reference.nodes.records import (
+from fencepost.clusters.node_port.effects import NOTE, SEND
+from fencepost.clusters.node_port.notes import ACKNOWLEDGED_METADATA, COMMITTED_METADATA
+from fencepost.clusters.node_port.storage import Batch, MetadataBatch, PartitionKey
+from fencepost.clusters.reference.nodes.messages.control import (
+    AlterPartitionRequest,
+    BrokerHeartbeatResponse,
+)
+from fencepost.clusters.reference.nodes.records import (
     BrokerRegistrationChangeRecord,
     PartitionChangeRecord,
     ProducerIdsRecord,
 )
-from clusters.reference.oracle.metadata_oracle import Led
-from clusters.reference.oracle.oracle import DELIVERED, Oracle
+from fencepost.clusters.reference.oracle.metadata_oracle import Led
+from fencepost.clusters.reference.oracle.oracle import DELIVERED, Oracle
 
 
 class Broker(Protocol):

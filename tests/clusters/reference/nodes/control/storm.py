@@ -7,10 +7,10 @@ from typing import Any
 from desk import FEATURES, LEASE, Desk, registration
 from judge import Judge
 
-from clusters.node_port.effects import SEND
-from clusters.protocol.broker_states import BrokerState
-from clusters.reference.nodes.configuration import S
-from clusters.reference.nodes.messages.control import (
+from fencepost.clusters.node_port.effects import SEND
+from fencepost.clusters.protocol.broker_states import BrokerState
+from fencepost.clusters.reference.nodes.configuration import S
+from fencepost.clusters.reference.nodes.messages.control import (
     AllocateProducerIdsRequest,
     AlterConfigsRequest,
     AlterPartitionItem,

@@ -5,8 +5,8 @@ from collections.abc import Callable
 import pytest
 from desk import Desk
 
-from clusters.protocol.broker_states import BrokerState
-from clusters.reference.nodes.errors import Error
+from fencepost.clusters.protocol.broker_states import BrokerState
+from fencepost.clusters.reference.nodes.errors import Error
 
 
 def _shrunk(*off: str, level: int = 3) -> tuple[Desk, tuple[int, int]]:

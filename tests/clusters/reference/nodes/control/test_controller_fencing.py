@@ -3,11 +3,11 @@
 import pytest
 from desk import LEASE, Desk
 
-from clusters.node_port.storage import PartitionKey
-from clusters.protocol.broker_states import BrokerState
-from clusters.reference.nodes.errors import Error
-from clusters.reference.nodes.messages.control import AlterConfigsRequest
-from clusters.reference.nodes.records import (
+from fencepost.clusters.node_port.storage import PartitionKey
+from fencepost.clusters.protocol.broker_states import BrokerState
+from fencepost.clusters.reference.nodes.errors import Error
+from fencepost.clusters.reference.nodes.messages.control import AlterConfigsRequest
+from fencepost.clusters.reference.nodes.records import (
     BrokerRegistrationChangeRecord,
     PartitionChangeRecord,
 )

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 from desk import Desk
 
-from clusters.protocol.broker_states import BrokerState
-from clusters.reference.nodes.configuration import S
-from clusters.reference.nodes.errors import Error
-from clusters.reference.nodes.messages.control import (
+from fencepost.clusters.protocol.broker_states import BrokerState
+from fencepost.clusters.reference.nodes.configuration import S
+from fencepost.clusters.reference.nodes.errors import Error
+from fencepost.clusters.reference.nodes.messages.control import (
     AlterReassignmentsRequest,
     ElectLeadersRequest,
     ListReassignmentsRequest,

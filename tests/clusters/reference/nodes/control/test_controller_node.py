@@ -7,19 +7,19 @@ import pytest
 from desk import registration
 from stage import CLOSED, CLUSTER, Stage
 
-from clusters.node_port.storage import META_PROPERTIES, MetaProperties
-from clusters.protocol.broker_states import BrokerState
-from clusters.reference.nodes.configuration import MS, Configuration, S
-from clusters.reference.nodes.controller import ControllerNode
-from clusters.reference.nodes.errors import Error
-from clusters.reference.nodes.image import MetadataImage
-from clusters.reference.nodes.messages.client import MetadataRequest
-from clusters.reference.nodes.messages.control import (
+from fencepost.clusters.node_port.storage import META_PROPERTIES, MetaProperties
+from fencepost.clusters.protocol.broker_states import BrokerState
+from fencepost.clusters.reference.nodes.configuration import MS, Configuration, S
+from fencepost.clusters.reference.nodes.controller import ControllerNode
+from fencepost.clusters.reference.nodes.errors import Error
+from fencepost.clusters.reference.nodes.image import MetadataImage
+from fencepost.clusters.reference.nodes.messages.client import MetadataRequest
+from fencepost.clusters.reference.nodes.messages.control import (
     BrokerHeartbeatRequest,
     CreateTopicsRequest,
     NewTopic,
 )
-from clusters.reference.nodes.rules import Rules
+from fencepost.clusters.reference.nodes.rules import Rules
 
 ALL = (1001, 1002, 1003)
 

@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 from desk import FEATURES, LEASE, Desk
 
-from clusters.protocol.broker_states import BrokerState
-from clusters.reference.nodes.configuration import S
-from clusters.reference.nodes.errors import Error
-from clusters.reference.nodes.image import MetadataImage
-from clusters.reference.nodes.messages.control import (
+from fencepost.clusters.protocol.broker_states import BrokerState
+from fencepost.clusters.reference.nodes.configuration import S
+from fencepost.clusters.reference.nodes.errors import Error
+from fencepost.clusters.reference.nodes.image import MetadataImage
+from fencepost.clusters.reference.nodes.messages.control import (
     AllocateProducerIdsRequest,
     AlterConfigsRequest,
     AlterReassignmentsRequest,

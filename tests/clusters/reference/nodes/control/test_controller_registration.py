@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 from desk import LEASE, Desk
 
-from clusters.protocol.broker_states import BrokerState
-from clusters.reference.nodes.configuration import MS
-from clusters.reference.nodes.errors import Error
-from clusters.reference.nodes.messages.control import AllocateProducerIdsRequest
-from clusters.reference.nodes.records import RegisterBrokerRecord
+from fencepost.clusters.protocol.broker_states import BrokerState
+from fencepost.clusters.reference.nodes.configuration import MS
+from fencepost.clusters.reference.nodes.errors import Error
+from fencepost.clusters.reference.nodes.messages.control import AllocateProducerIdsRequest
+from fencepost.clusters.reference.nodes.records import RegisterBrokerRecord
 
 
 def test_k01_a_registration_tells_the_epoch_and_for_how_long_the_lease_is() -> None:

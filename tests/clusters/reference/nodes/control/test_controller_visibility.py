@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 from desk import LEASE, Desk
 
-from clusters.node_port.effects import CLOSE
-from clusters.node_port.notes import ACKNOWLEDGED_METADATA, TOLD_LOWEST
-from clusters.protocol.broker_states import BrokerState
-from clusters.reference.nodes.configuration import S
-from clusters.reference.nodes.messages.control import (
+from fencepost.clusters.node_port.effects import CLOSE
+from fencepost.clusters.node_port.notes import ACKNOWLEDGED_METADATA, TOLD_LOWEST
+from fencepost.clusters.protocol.broker_states import BrokerState
+from fencepost.clusters.reference.nodes.configuration import S
+from fencepost.clusters.reference.nodes.messages.control import (
     AlterConfigsRequest,
     CreateTopicsRequest,
     NewTopic,

@@ -4,14 +4,14 @@ from typing import Any
 
 from quorum_world import configuration_of
 
-from clusters.node_port.alarm import Alarm
-from clusters.node_port.effects import NOTE, SEND, SYNC, SYNCED, TICK, TICK_NS
-from clusters.node_port.storage import METADATA, QUORUM_STATE, Contents, QuorumState
-from clusters.reference.nodes.configuration import Configuration
-from clusters.reference.nodes.quorum.observer import QuorumObserver
-from clusters.reference.nodes.quorum.snapshots import SnapshotCodec
-from clusters.reference.nodes.quorum.voter import Voter
-from clusters.reference.nodes.rules import Rules
+from fencepost.clusters.node_port.alarm import Alarm
+from fencepost.clusters.node_port.effects import NOTE, SEND, SYNC, SYNCED, TICK, TICK_NS
+from fencepost.clusters.node_port.storage import METADATA, QUORUM_STATE, Contents, QuorumState
+from fencepost.clusters.reference.nodes.configuration import Configuration
+from fencepost.clusters.reference.nodes.quorum.observer import QuorumObserver
+from fencepost.clusters.reference.nodes.quorum.snapshots import SnapshotCodec
+from fencepost.clusters.reference.nodes.quorum.voter import Voter
+from fencepost.clusters.reference.nodes.rules import Rules
 
 OWN = 1001
 

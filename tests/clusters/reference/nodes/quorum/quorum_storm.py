@@ -5,10 +5,10 @@ from typing import Any
 
 from quorum_world import OBSERVERS, VOTERS, Broken, World
 
-from clusters.node_port.notes import COMMITTED_METADATA, QUORUM_LEADER, VOTED
-from clusters.reference.nodes.configuration import MS, S
-from clusters.reference.nodes.rules import Rules
-from clusters.simulation.network import Trouble
+from fencepost.clusters.node_port.notes import COMMITTED_METADATA, QUORUM_LEADER, VOTED
+from fencepost.clusters.reference.nodes.configuration import MS, S
+from fencepost.clusters.reference.nodes.rules import Rules
+from fencepost.clusters.simulation.network import Trouble
 
 _ACTS = 40
 _HEALED_NS = 20 * S

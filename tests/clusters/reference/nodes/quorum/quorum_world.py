@@ -10,17 +10,17 @@ from typing import Any
 
 from stage import Stage
 
-from clusters.node_port.alarm import Alarm
-from clusters.node_port.effects import START, TICK, TICK_NS, Effects
-from clusters.node_port.notes import QUORUM_LEADER
-from clusters.reference.nodes.configuration import MS, Configuration
-from clusters.reference.nodes.quorum.observer import QuorumObserver
-from clusters.reference.nodes.quorum.replay import Replayer
-from clusters.reference.nodes.quorum.voter import Voter
-from clusters.reference.nodes.records import ProducerIdsRecord
-from clusters.reference.nodes.rules import Rules
-from clusters.reference.oracle.oracle import Oracle
-from clusters.reference.oracle.world_view import WorldView
+from fencepost.clusters.node_port.alarm import Alarm
+from fencepost.clusters.node_port.effects import START, TICK, TICK_NS, Effects
+from fencepost.clusters.node_port.notes import QUORUM_LEADER
+from fencepost.clusters.reference.nodes.configuration import MS, Configuration
+from fencepost.clusters.reference.nodes.quorum.observer import QuorumObserver
+from fencepost.clusters.reference.nodes.quorum.replay import Replayer
+from fencepost.clusters.reference.nodes.quorum.voter import Voter
+from fencepost.clusters.reference.nodes.records import ProducerIdsRecord
+from fencepost.clusters.reference.nodes.rules import Rules
+from fencepost.clusters.reference.oracle.oracle import Oracle
+from fencepost.clusters.reference.oracle.world_view import WorldView
 
 VOTERS = (1001, 1002, 1003)
 OBSERVERS = (1, 2)

@@ -3,19 +3,19 @@ from typing import Any
 import pytest
 from quorum_desk import OWN, Desk, disk
 
-from clusters.node_port.effects import ADVANCE, SYNC, TRUNCATE, UNREACHABLE, WRITE
-from clusters.node_port.notes import APPENDED_METADATA, COMMITTED_METADATA, RESIGNED
-from clusters.node_port.storage import (
+from fencepost.clusters.node_port.effects import ADVANCE, SYNC, TRUNCATE, UNREACHABLE, WRITE
+from fencepost.clusters.node_port.notes import APPENDED_METADATA, COMMITTED_METADATA, RESIGNED
+from fencepost.clusters.node_port.storage import (
     METADATA,
     SNAPSHOT,
     Contents,
     MetadataBatch,
     Snapshot,
 )
-from clusters.reference.nodes.configuration import MS, S
-from clusters.reference.nodes.errors import Error
-from clusters.reference.nodes.messages.control import DescribeQuorumRequest
-from clusters.reference.nodes.messages.quorum import (
+from fencepost.clusters.reference.nodes.configuration import MS, S
+from fencepost.clusters.reference.nodes.errors import Error
+from fencepost.clusters.reference.nodes.messages.control import DescribeQuorumRequest
+from fencepost.clusters.reference.nodes.messages.quorum import (
     BeginQuorumEpochRequest,
     FetchSnapshotRequest,
     FetchSnapshotResponse,
@@ -24,8 +24,8 @@ from clusters.reference.nodes.messages.quorum import (
     VoteRequest,
     VoteResponse,
 )
-from clusters.reference.nodes.quorum.transitions import VoterState
-from clusters.reference.nodes.records import NoOpRecord
+from fencepost.clusters.reference.nodes.quorum.transitions import VoterState
+from fencepost.clusters.reference.nodes.records import NoOpRecord
 
 _NO_OP = NoOpRecord()
 

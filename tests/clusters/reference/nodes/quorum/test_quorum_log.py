@@ -3,11 +3,17 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clusters.node_port.effects import ADVANCE, APPEND, SYNC, TRUNCATE, WRITE
-from clusters.node_port.storage import METADATA, SNAPSHOT, Contents, MetadataBatch, Snapshot
-from clusters.reference.nodes.quorum.metadata_log import MetadataLog
-from clusters.reference.nodes.quorum.replay import Replayer
-from clusters.reference.nodes.records import ProducerIdsRecord
+from fencepost.clusters.node_port.effects import ADVANCE, APPEND, SYNC, TRUNCATE, WRITE
+from fencepost.clusters.node_port.storage import (
+    METADATA,
+    SNAPSHOT,
+    Contents,
+    MetadataBatch,
+    Snapshot,
+)
+from fencepost.clusters.reference.nodes.quorum.metadata_log import MetadataLog
+from fencepost.clusters.reference.nodes.quorum.replay import Replayer
+from fencepost.clusters.reference.nodes.records import ProducerIdsRecord
 
 
 def _batch(base: int, epoch: int, count: int = 1) -> MetadataBatch:

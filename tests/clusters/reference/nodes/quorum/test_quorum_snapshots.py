@@ -6,14 +6,14 @@ import pytest
 from quorum_desk import Desk, disk
 from wire_samples import image_with
 
-from clusters.node_port.effects import UNREACHABLE, WRITE
-from clusters.node_port.storage import SNAPSHOT, MetadataBatch, Snapshot
-from clusters.reference.codec.api import ListenerType
-from clusters.reference.codec.codec import Codec, kraft_apis
-from clusters.reference.codec.metadata_log import SnapshotBytes
-from clusters.reference.nodes.configuration import MS, S
-from clusters.reference.nodes.errors import Error
-from clusters.reference.nodes.messages.quorum import (
+from fencepost.clusters.node_port.effects import UNREACHABLE, WRITE
+from fencepost.clusters.node_port.storage import SNAPSHOT, MetadataBatch, Snapshot
+from fencepost.clusters.reference.codec.api import ListenerType
+from fencepost.clusters.reference.codec.codec import Codec, kraft_apis
+from fencepost.clusters.reference.codec.metadata_log import SnapshotBytes
+from fencepost.clusters.reference.nodes.configuration import MS, S
+from fencepost.clusters.reference.nodes.errors import Error
+from fencepost.clusters.reference.nodes.messages.quorum import (
     BeginQuorumEpochRequest,
     FetchSnapshotRequest,
     FetchSnapshotResponse,
@@ -21,8 +21,8 @@ from clusters.reference.nodes.messages.quorum import (
     VoteRequest,
     VoteResponse,
 )
-from clusters.reference.nodes.quorum.snapshots import Pieces, SnapshotValues
-from clusters.reference.nodes.records import NoOpRecord, TopicRecord
+from fencepost.clusters.reference.nodes.quorum.snapshots import Pieces, SnapshotValues
+from fencepost.clusters.reference.nodes.records import NoOpRecord, TopicRecord
 
 _VOTERS = (1001, 1002, 1003)
 _TOPICS = tuple(TopicRecord(f"topic-{one}", one) for one in range(1, 21))

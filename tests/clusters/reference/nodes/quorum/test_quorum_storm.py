@@ -8,9 +8,9 @@ import pytest
 from quorum_storm import found, storm
 from quorum_world import World
 
-from clusters.node_port.notes import QUORUM_LEADER
-from clusters.reference.nodes.configuration import MS, S
-from clusters.reference.nodes.rules import Rules
+from fencepost.clusters.node_port.notes import QUORUM_LEADER
+from fencepost.clusters.reference.nodes.configuration import MS, S
+from fencepost.clusters.reference.nodes.rules import Rules
 
 pytestmark = pytest.mark.slow
 

@@ -1,11 +1,11 @@
 import pytest
 from quorum_desk import OWN, Desk, disk
 
-from clusters.node_port.effects import CLOSE, UNREACHABLE
-from clusters.node_port.notes import QUORUM_LEADER, VOTED
-from clusters.node_port.storage import MetadataBatch
-from clusters.reference.nodes.configuration import MS, S
-from clusters.reference.nodes.messages.quorum import (
+from fencepost.clusters.node_port.effects import CLOSE, UNREACHABLE
+from fencepost.clusters.node_port.notes import QUORUM_LEADER, VOTED
+from fencepost.clusters.node_port.storage import MetadataBatch
+from fencepost.clusters.reference.nodes.configuration import MS, S
+from fencepost.clusters.reference.nodes.messages.quorum import (
     BeginQuorumEpochRequest,
     BeginQuorumEpochResponse,
     EndQuorumEpochRequest,
@@ -14,8 +14,12 @@ from clusters.reference.nodes.messages.quorum import (
     VoteRequest,
     VoteResponse,
 )
-from clusters.reference.nodes.quorum.transitions import TRANSITIONS, VoterEvent, VoterState
-from clusters.reference.nodes.records import NoOpRecord
+from fencepost.clusters.reference.nodes.quorum.transitions import (
+    TRANSITIONS,
+    VoterEvent,
+    VoterState,
+)
+from fencepost.clusters.reference.nodes.records import NoOpRecord
 
 _BATCH = MetadataBatch(0, 3, (NoOpRecord(), NoOpRecord()))
 

@@ -3,14 +3,18 @@
 from quorum_desk import Desk
 from tours import tour
 
-from clusters.node_port.effects import TICK_NS
-from clusters.reference.nodes.messages.quorum import (
+from fencepost.clusters.node_port.effects import TICK_NS
+from fencepost.clusters.reference.nodes.messages.quorum import (
     BeginQuorumEpochRequest,
     EndQuorumEpochRequest,
     VoteRequest,
     VoteResponse,
 )
-from clusters.reference.nodes.quorum.transitions import TRANSITIONS, VoterEvent, VoterState
+from fencepost.clusters.reference.nodes.quorum.transitions import (
+    TRANSITIONS,
+    VoterEvent,
+    VoterState,
+)
 
 OTHER, THIRD = 1002, 1003
 NEXT_EPOCH = {VoterEvent.HEARD_EPOCH, VoterEvent.HEARD_LEADER, VoterEvent.TIMED_OUT}

@@ -5,16 +5,16 @@ from typing import Any
 import pytest
 from broker_world import World, batch, copied, ready, without
 
-from clusters.node_port.storage import PartitionKey
-from clusters.reference.nodes.configuration import MS
-from clusters.reference.nodes.errors import Error
-from clusters.reference.nodes.messages.control import (
+from fencepost.clusters.node_port.storage import PartitionKey
+from fencepost.clusters.reference.nodes.configuration import MS
+from fencepost.clusters.reference.nodes.errors import Error
+from fencepost.clusters.reference.nodes.messages.control import (
     AlterPartitionItem,
     AlterPartitionRequest,
     AlterPartitionResponse,
     AlterReassignmentsRequest,
 )
-from clusters.reference.nodes.messages.data import FetchRequest
+from fencepost.clusters.reference.nodes.messages.data import FetchRequest
 
 
 def alters(_source: int, _target: int, message: Any) -> bool:

@@ -4,22 +4,22 @@ import pytest
 from broker_world import World, batch, ready, without
 from stage import CLOSED
 
-from clusters.node_port.storage import PartitionKey
-from clusters.reference.nodes.configuration import MS
-from clusters.reference.nodes.errors import Error
-from clusters.reference.nodes.messages.client import MetadataRequest
-from clusters.reference.nodes.messages.control import (
+from fencepost.clusters.node_port.storage import PartitionKey
+from fencepost.clusters.reference.nodes.configuration import MS
+from fencepost.clusters.reference.nodes.errors import Error
+from fencepost.clusters.reference.nodes.messages.client import MetadataRequest
+from fencepost.clusters.reference.nodes.messages.control import (
     AllocateProducerIdsRequest,
     DeleteTopicsRequest,
 )
-from clusters.reference.nodes.messages.data import (
+from fencepost.clusters.reference.nodes.messages.data import (
     FetchRequest,
     FetchResponse,
     ListOffsetsRequest,
     OffsetsForLeaderEpochRequest,
     ProduceRequest,
 )
-from clusters.reference.nodes.rules import Rules
+from fencepost.clusters.reference.nodes.rules import Rules
 
 NONE = (0, 0)
 

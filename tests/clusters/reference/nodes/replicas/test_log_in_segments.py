@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clusters.node_port.batches import Batches
-from clusters.node_port.storage import Batch
-from clusters.reference.nodes.replicas.log import PartitionLog
+from fencepost.clusters.node_port.batches import Batches
+from fencepost.clusters.node_port.storage import Batch
+from fencepost.clusters.reference.nodes.replicas.log import PartitionLog
 
 pytestmark = pytest.mark.usefixtures("short_segments")
 
@@ -89,7 +89,7 @@ def test_logs_of_the_same_batches_share_their_segments() -> None:
 def test_a_log_that_is_far_behind_gets_whole_segments_and_shares_them(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("clusters.reference.nodes.replicas.log._BATCHES_MAX", 3)
+    monkeypatch.setattr("fencepost.clusters.reference.nodes.replicas.log._BATCHES_MAX", 3)
     leader = PartitionLog((1, 0), [_batch(place, 1, epoch=place // 2) for place in range(11)], 0)
     follower = PartitionLog((1, 0), leader.batches[:1], 0)
     answers = []

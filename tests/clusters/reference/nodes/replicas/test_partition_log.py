@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clusters.node_port.storage import Batch
-from clusters.reference.nodes.replicas.log import NO_EPOCH, PartitionLog
+from fencepost.clusters.node_port.storage import Batch
+from fencepost.clusters.reference.nodes.replicas.log import NO_EPOCH, PartitionLog
 
 pytestmark = pytest.mark.usefixtures("short_segments")
 

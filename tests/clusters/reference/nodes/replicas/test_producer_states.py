@@ -4,10 +4,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from clusters.node_port.storage import Batch
-from clusters.reference.nodes.errors import Error
-from clusters.reference.nodes.replicas.log import PartitionLog
-from clusters.reference.nodes.replicas.producers import ACCEPTED, ProducerStates
+from fencepost.clusters.node_port.storage import Batch
+from fencepost.clusters.reference.nodes.errors import Error
+from fencepost.clusters.reference.nodes.replicas.log import PartitionLog
+from fencepost.clusters.reference.nodes.replicas.producers import ACCEPTED, ProducerStates
 
 pytestmark = pytest.mark.usefixtures("short_segments")
 

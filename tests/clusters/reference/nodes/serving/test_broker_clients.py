@@ -6,9 +6,9 @@ import pytest
 from broker_world import World, batch, ready
 from stage import CLOSED
 
-from clusters.reference.nodes.configuration import MS
-from clusters.reference.nodes.errors import Error
-from clusters.reference.nodes.messages.client import (
+from fencepost.clusters.reference.nodes.configuration import MS
+from fencepost.clusters.reference.nodes.errors import Error
+from fencepost.clusters.reference.nodes.messages.client import (
     ApiVersionsRequest,
     DescribeConfigsRequest,
     FindCoordinatorRequest,
@@ -18,7 +18,7 @@ from clusters.reference.nodes.messages.client import (
     OffsetFetchRequest,
     PartitionMetadata,
 )
-from clusters.reference.nodes.messages.control import (
+from fencepost.clusters.reference.nodes.messages.control import (
     AllocateProducerIdsRequest,
     AllocateProducerIdsResponse,
     AlterConfigsRequest,
@@ -29,8 +29,8 @@ from clusters.reference.nodes.messages.control import (
     UpdateFeaturesRequest,
     UpdateFeaturesResponse,
 )
-from clusters.reference.nodes.messages.data import FetchRequest, InitProducerIdRequest
-from clusters.reference.nodes.serving.groups import OFFSETS_TOPIC
+from fencepost.clusters.reference.nodes.messages.data import FetchRequest, InitProducerIdRequest
+from fencepost.clusters.reference.nodes.serving.groups import OFFSETS_TOPIC
 
 
 def test_metadata_names_brokers_topics_and_partitions() -> None:

@@ -6,17 +6,17 @@ import pytest
 from broker_world import World, copied, ready, without
 from stage import CLOSED
 
-from clusters.node_port.storage import MetadataBatch
-from clusters.reference.nodes.configuration import MS
-from clusters.reference.nodes.errors import Error
-from clusters.reference.nodes.messages.client import (
+from fencepost.clusters.node_port.storage import MetadataBatch
+from fencepost.clusters.reference.nodes.configuration import MS
+from fencepost.clusters.reference.nodes.errors import Error
+from fencepost.clusters.reference.nodes.messages.client import (
     ApiVersionsRequest,
     DescribeConfigsRequest,
     FindCoordinatorRequest,
     ListGroupsRequest,
     MetadataRequest,
 )
-from clusters.reference.nodes.messages.control import (
+from fencepost.clusters.reference.nodes.messages.control import (
     AlterConfigsRequest,
     BrokerHeartbeatRequest,
     BrokerHeartbeatResponse,
@@ -24,8 +24,8 @@ from clusters.reference.nodes.messages.control import (
     UpdateFeaturesRequest,
     UpdateFeaturesResponse,
 )
-from clusters.reference.nodes.messages.data import FetchRequest
-from clusters.reference.nodes.records import ConfigRecord
+from fencepost.clusters.reference.nodes.messages.data import FetchRequest
+from fencepost.clusters.reference.nodes.records import ConfigRecord
 
 SETTING = DescribeConfigsRequest(1, ((2, "t", ("retention.ms",)),))
 

@@ -9,9 +9,9 @@ from typing import Any
 
 from zookeeper_double import Session, ZookeeperDouble
 
-from clusters.node_port.effects import CLOSE, NOTE, SEND
-from clusters.node_port.storage import PartitionKey
-from clusters.node_port.zookeeper import (
+from fencepost.clusters.node_port.effects import CLOSE, NOTE, SEND
+from fencepost.clusters.node_port.storage import PartitionKey
+from fencepost.clusters.node_port.zookeeper import (
     ZOOKEEPER,
     Create,
     Delete,
@@ -21,15 +21,15 @@ from clusters.node_port.zookeeper import (
     WatchEvent,
     ZkResponse,
 )
-from clusters.protocol.controlled_states import ControlledState
-from clusters.reference.nodes.configuration import MS
-from clusters.reference.nodes.errors import Error
-from clusters.reference.nodes.image import PartitionImage
-from clusters.reference.nodes.messages.control import CreateTopicsRequest, NewTopic
-from clusters.reference.zk.configuration import ZkConfiguration
-from clusters.reference.zk.control.context import Context
-from clusters.reference.zk.control.controller import ANSWERED, Controller
-from clusters.reference.zk.messages import (
+from fencepost.clusters.protocol.controlled_states import ControlledState
+from fencepost.clusters.reference.nodes.configuration import MS
+from fencepost.clusters.reference.nodes.errors import Error
+from fencepost.clusters.reference.nodes.image import PartitionImage
+from fencepost.clusters.reference.nodes.messages.control import CreateTopicsRequest, NewTopic
+from fencepost.clusters.reference.zk.configuration import ZkConfiguration
+from fencepost.clusters.reference.zk.control.context import Context
+from fencepost.clusters.reference.zk.control.controller import ANSWERED, Controller
+from fencepost.clusters.reference.zk.messages import (
     IsrChange,
     IsrChangeRequest,
     LeaderAndIsrRequest,
@@ -40,9 +40,9 @@ from clusters.reference.zk.messages import (
     UpdateMetadataRequest,
     UpdateMetadataResponse,
 )
-from clusters.reference.zk.rules import ZkRules
-from clusters.reference.zk.situation import ZkSituation
-from clusters.reference.zk.znodes import (
+from fencepost.clusters.reference.zk.rules import ZkRules
+from fencepost.clusters.reference.zk.situation import ZkSituation
+from fencepost.clusters.reference.zk.znodes import (
     BrokerInfo,
     PartitionStateInfo,
     broker_path,

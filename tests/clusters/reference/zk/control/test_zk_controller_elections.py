@@ -3,8 +3,8 @@
 import pytest
 from control_desk import CLIENT, Desk
 
-from clusters.node_port.notes import ACTIVE, CONTROLLER_ELECTED, RESIGNED
-from clusters.node_port.zookeeper import (
+from fencepost.clusters.node_port.notes import ACTIVE, CONTROLLER_ELECTED, RESIGNED
+from fencepost.clusters.node_port.zookeeper import (
     Create,
     Delete,
     SessionEvent,
@@ -12,9 +12,9 @@ from clusters.node_port.zookeeper import (
     SetData,
     ZkRequest,
 )
-from clusters.reference.nodes.errors import Error
-from clusters.reference.zk.messages import LeaderAndIsrRequest
-from clusters.reference.zk.znodes import CONTROLLER, CONTROLLER_EPOCH
+from fencepost.clusters.reference.nodes.errors import Error
+from fencepost.clusters.reference.zk.messages import LeaderAndIsrRequest
+from fencepost.clusters.reference.zk.znodes import CONTROLLER, CONTROLLER_EPOCH
 
 
 def noted(desk: Desk, subject: str) -> list[tuple[int, int]]:

@@ -2,10 +2,10 @@
 
 from control_desk import READY, Desk
 
-from clusters.node_port.zookeeper import Create
-from clusters.reference.nodes.messages.control import AlterConfigsRequest
-from clusters.reference.zk.situation import SeenChanges
-from clusters.reference.zk.znodes import (
+from fencepost.clusters.node_port.zookeeper import Create
+from fencepost.clusters.reference.nodes.messages.control import AlterConfigsRequest
+from fencepost.clusters.reference.zk.situation import SeenChanges
+from fencepost.clusters.reference.zk.znodes import (
     CONFIG_CHANGES,
     HOSTS,
     BrokerInfo,

@@ -3,14 +3,14 @@
 import pytest
 from control_desk import CLIENT, LEGACY, READY, Desk
 
-from clusters.node_port.notes import BROKER_CONTROLLED_STATE, PARTITION_DECIDED
-from clusters.node_port.zookeeper import SetData
-from clusters.protocol.controlled_states import ControlledState
-from clusters.reference.nodes.configuration import MS
-from clusters.reference.nodes.errors import Error
-from clusters.reference.nodes.messages.control import CreateTopicsRequest, NewTopic
-from clusters.reference.zk.messages import LeaderAndIsrRequest, StopReplicaRequest
-from clusters.reference.zk.znodes import BrokerInfo, broker_path
+from fencepost.clusters.node_port.notes import BROKER_CONTROLLED_STATE, PARTITION_DECIDED
+from fencepost.clusters.node_port.zookeeper import SetData
+from fencepost.clusters.protocol.controlled_states import ControlledState
+from fencepost.clusters.reference.nodes.configuration import MS
+from fencepost.clusters.reference.nodes.errors import Error
+from fencepost.clusters.reference.nodes.messages.control import CreateTopicsRequest, NewTopic
+from fencepost.clusters.reference.zk.messages import LeaderAndIsrRequest, StopReplicaRequest
+from fencepost.clusters.reference.zk.znodes import BrokerInfo, broker_path
 
 INITIAL, INACTIVE = ControlledState.INITIAL, ControlledState.INACTIVE
 ACTIVE, STOPPING = ControlledState.ACTIVE, ControlledState.STOPPING

@@ -3,15 +3,15 @@
 import pytest
 from control_desk import LEGACY, Desk
 
-from clusters.node_port.zookeeper import Create
-from clusters.reference.nodes.errors import Error
-from clusters.reference.zk.messages import (
+from fencepost.clusters.node_port.zookeeper import Create
+from fencepost.clusters.reference.nodes.errors import Error
+from fencepost.clusters.reference.zk.messages import (
     IsrChange,
     IsrChangeRequest,
     LeaderAndIsrRequest,
     UpdateMetadataRequest,
 )
-from clusters.reference.zk.znodes import (
+from fencepost.clusters.reference.zk.znodes import (
     ISR_CHANGE_PREFIX,
     ISR_CHANGES,
     PartitionStateInfo,

@@ -4,11 +4,11 @@ import json
 
 from control_desk import CLIENT, Desk
 
-from clusters.node_port.zookeeper import Create, SetData
-from clusters.protocol.controlled_states import ControlledState
-from clusters.reference.nodes.configuration import MS
-from clusters.reference.nodes.errors import Error
-from clusters.reference.nodes.messages.control import (
+from fencepost.clusters.node_port.zookeeper import Create, SetData
+from fencepost.clusters.protocol.controlled_states import ControlledState
+from fencepost.clusters.reference.nodes.configuration import MS
+from fencepost.clusters.reference.nodes.errors import Error
+from fencepost.clusters.reference.nodes.messages.control import (
     AlterConfigsRequest,
     AlterReassignmentsRequest,
     CreatePartitionsRequest,
@@ -17,12 +17,12 @@ from clusters.reference.nodes.messages.control import (
     ListReassignmentsRequest,
     NewPartitions,
 )
-from clusters.reference.zk.messages import (
+from fencepost.clusters.reference.zk.messages import (
     LEADER_DURING_DELETE,
     StopReplicaRequest,
     UpdateMetadataRequest,
 )
-from clusters.reference.zk.znodes import (
+from fencepost.clusters.reference.zk.znodes import (
     CONFIG_CHANGES,
     DELETE_TOPICS,
     ISR_CHANGE_PREFIX,

@@ -2,10 +2,10 @@
 
 from control_desk import Desk
 
-from clusters.node_port.zookeeper import Operation, SetData
-from clusters.reference.nodes.errors import Error
-from clusters.reference.zk.control.job_queue import PLANS_MAX
-from clusters.reference.zk.znodes import PartitionStateInfo, state_path
+from fencepost.clusters.node_port.zookeeper import Operation, SetData
+from fencepost.clusters.reference.nodes.errors import Error
+from fencepost.clusters.reference.zk.control.job_queue import PLANS_MAX
+from fencepost.clusters.reference.zk.znodes import PartitionStateInfo, state_path
 
 
 def between(desk: Desk, state: PartitionStateInfo, *, times: int = 1) -> list[Operation]:

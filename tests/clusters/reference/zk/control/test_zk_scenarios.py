@@ -5,15 +5,19 @@ from typing import Any
 import pytest
 from zk_cluster import CLOSED, Cluster
 
-from clusters.node_port.notes import BROKER_CONTROLLED_STATE
-from clusters.node_port.storage import PartitionKey
-from clusters.protocol.controlled_states import ControlledState
-from clusters.reference.nodes.configuration import MS
-from clusters.reference.nodes.errors import Error
-from clusters.reference.nodes.messages.control import CreateTopicsRequest, NewTopic
-from clusters.reference.zk.configuration import InterBrokerProtocol
-from clusters.reference.zk.messages import IsrChange, IsrChangeRequest, UpdateMetadataRequest
-from clusters.reference.zk.rules import ZkRules
+from fencepost.clusters.node_port.notes import BROKER_CONTROLLED_STATE
+from fencepost.clusters.node_port.storage import PartitionKey
+from fencepost.clusters.protocol.controlled_states import ControlledState
+from fencepost.clusters.reference.nodes.configuration import MS
+from fencepost.clusters.reference.nodes.errors import Error
+from fencepost.clusters.reference.nodes.messages.control import CreateTopicsRequest, NewTopic
+from fencepost.clusters.reference.zk.configuration import InterBrokerProtocol
+from fencepost.clusters.reference.zk.messages import (
+    IsrChange,
+    IsrChangeRequest,
+    UpdateMetadataRequest,
+)
+from fencepost.clusters.reference.zk.rules import ZkRules
 
 LONG = {"session_timeout_ns": 3_800 * MS}
 PATIENT = {
