@@ -59,6 +59,25 @@ def status_line(status: Status) -> str:
     )
 
 
+class SilentProgress:
+    """`Progress` for a caller who looks at the result alone."""
+
+    def __init__(self) -> None:
+        self._begun = time.monotonic()
+
+    def say(self, line: str) -> None:
+        """Say nothing."""
+
+    live = say
+
+    def show(self, status: Status) -> None:
+        """Show nothing."""
+
+    def elapsed_s(self) -> float:
+        """Return the seconds since it was made."""
+        return time.monotonic() - self._begun
+
+
 class TerminalProgress:
     """The progress as lines on standard error; the status as a spinner if that is a terminal."""
 

@@ -51,27 +51,13 @@ def run(
     loaded = load_scenario(find_scenario(scenario), flag_overrides(flags))
     if flags["nemesis"] == "none":
         loaded = loaded.without_faults()
-    from fencepost.harness.prepare.releases import (
-        available_cluster,
-        default_cluster,
-        say_what_is_fetched,
-    )
-    from fencepost.harness.run.lock import refuse_beside_another
-
     first = seed if seed is not None else new_seed()
 
     def options(progress: Progress) -> Iterator[RunOptions]:
-        if flags["cluster"] is None:
-            make = default_cluster(loaded)
-            if dry_run:
-                say_what_is_fetched(loaded, make, progress.say)
-            flags["cluster"] = make
-        elif flags["cluster"] == AUTO:
-            refuse_beside_another(loaded, alongside=flags["alongside"])
-            flags["cluster"] = available_cluster(loaded, progress.say, fetch=not dry_run)
+        choose_cluster(loaded, flags, progress, is_dry=dry_run)
         for number in range(runs):
             this_seed = (first + number - 1) % SEED_MAX + 1
-            words = _repeat_words(scenario, this_seed, flags)
+            words = repeat_words(scenario, this_seed, flags)
             yield options_from(flags, seed=this_seed, command=words)
 
     if dry_run:
@@ -81,6 +67,27 @@ def run(
     variant = shlex.join(variant_words(flags))
     after = Keeping.from_flags(flags)
     return _run_all(loaded, options, run_count=runs, variant=variant, after=after, as_json=as_json)
+
+
+def choose_cluster(
+    scenario: Scenario, flags: dict[str, Any], progress: Progress, *, is_dry: bool = False
+) -> None:
+    """Put the kind of cluster into the flags that they leave open. `is_dry`: fetch nothing."""
+    from fencepost.harness.prepare.releases import (
+        available_cluster,
+        default_cluster,
+        say_what_is_fetched,
+    )
+    from fencepost.harness.run.lock import refuse_beside_another
+
+    if flags["cluster"] is None:
+        make = default_cluster(scenario)
+        if is_dry:
+            say_what_is_fetched(scenario, make, progress.say)
+        flags["cluster"] = make
+    elif flags["cluster"] == AUTO:
+        refuse_beside_another(scenario, alongside=flags["alongside"])
+        flags["cluster"] = available_cluster(scenario, progress.say, fetch=not is_dry)
 
 
 def replay(run: str, kafka: str | None, as_json: bool, **flags: Any) -> int:
@@ -143,7 +150,8 @@ def host_words(flags: dict[str, Any]) -> list[str]:
     return words
 
 
-def _repeat_words(scenario: str, seed: int, flags: dict[str, Any]) -> str:
+def repeat_words(scenario: str, seed: int, flags: dict[str, Any]) -> str:
+    """Return the command that makes this run again."""
     words = ["fencepost", "run", scenario, "--seed", str(seed)]
     for name in _OF_SUBJECT:
         words += [f"--{name}", str(flags[name])] if flags[name] is not None else []

@@ -63,7 +63,7 @@ def simulate(
     as_json: bool,
 ) -> int:
     """Carry SCENARIO out in virtual time with seed after seed, an oracle watching every step."""
-    plans = _plans(scenario, system, metadata_version, chosen)
+    plans = plans_of(scenario, system, metadata_version, chosen)
     if dry_run:
         shown = [plans(seed) for seed in range(first, first + seeds)]
         return _show_schedules(shown, as_json=as_json)
@@ -194,9 +194,11 @@ def _show_schedules(plans: Sequence[TrialPlan], *, as_json: bool) -> int:
     return 0
 
 
-def _plans(
+def plans_of(
+def plans_of(
     scenario: str, system: str | None, metadata_version: str | None, chosen: Sequence[str]
 ) -> "Plans":
+    """Return the plans of trials. Raises UsageError for what cannot be."""
     if scenario == _STORM:
         return _storms(system, metadata_version)
     overrides = flag_overrides({"set": chosen})

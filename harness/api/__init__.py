@@ -1,0 +1,1 @@
+"""Fencepost from Python: to carry scenarios out, and to read what runs recorded."""
