@@ -69,4 +69,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return [*(one for one in globals() if not one.startswith("_")), *_HOMES]
+    return [*_HOMES, open.__name__, run.__name__, simulate.__name__]

@@ -31,7 +31,7 @@ def carried_out(scenario: str | Path, flags: Mapping[str, Any]) -> Run:
     """
     found = _flags(run_command, scenario, flags)
     for name in ("runs", "dry_run", "as_json"):
-        if found.pop(name) not in (1, False):
+        if int(found.pop(name)) != (name == "runs"):
             raise UsageError(f"{name}: fencepost.run makes one run, and returns it")
     loaded = load_scenario(find_scenario(str(scenario)), flag_overrides(found))
     if found["nemesis"] == "none":
@@ -40,6 +40,8 @@ def carried_out(scenario: str | Path, flags: Mapping[str, Any]) -> Run:
     seed = found.pop("seed") or new_seed()
     choose_cluster(loaded, found, progress)
     command = repeat_words(str(scenario), seed, found)
+    # Workers of Spark stay where the first call found them; the caller may go elsewhere.
+    found["results"] = found["results"].absolute()
     outcome = run_once(
         loaded, options_from(found, seed=seed, command=command), progress, progress.say
     )

@@ -36,7 +36,7 @@ class Run:
 
         Raises UsageError if there is none.
         """
-        return cls(find_run(str(text), results))
+        return cls(find_run(str(text), results.absolute()))
 
     @property
     def root(self) -> Path:

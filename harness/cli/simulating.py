@@ -195,7 +195,6 @@ def _show_schedules(plans: Sequence[TrialPlan], *, as_json: bool) -> int:
 
 
 def plans_of(
-def plans_of(
     scenario: str, system: str | None, metadata_version: str | None, chosen: Sequence[str]
 ) -> "Plans":
     """Return the plans of trials. Raises UsageError for what cannot be."""

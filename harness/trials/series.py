@@ -30,7 +30,13 @@ Plans = Callable[[int], TrialPlan]
 
 @dataclass(slots=True)
 class TrialTally:
-    """The counts of a series so far."""
+    """The counts of a series so far.
+
+    `trial_count` trials of `event_count` events took `virtual_s` seconds of virtual time and
+    `cpu_s` of cores, and acknowledged `acknowledged_count` records. `found` counts them by the
+    first anomaly of each, `suspicious` are those with one, `crashes` those that failed, `excused`
+    those that found nothing and are no evidence.
+    """
 
     trial_count: int = 0
     event_count: int = 0
