@@ -77,6 +77,7 @@ docs: $(READY)
 	$(BIN)/python -m fencepost.harness.trials.rules_page
 	$(BIN)/python -m fencepost.harness.metamorphic.planted_page
 	$(BIN)/python -m fencepost.nemesis.verbs.page
+	$(BIN)/python -m fencepost.harness.api.page
 	$(BIN)/fencepost track-record --write docs/track-record.md
 	$(BIN)/fencepost track-record --findings --write docs/identities.md
 	$(BIN)/fencepost claim --write docs/claims.md

@@ -37,15 +37,21 @@ def site(built: Path) -> Path:
     return directory
 
 
-def fencepost(*arguments: str, site: Path, directory: Path) -> "subprocess.CompletedProcess[str]":
-    """Run the installed command there; it first prints where its packages are."""
+def fencepost(
+    *arguments: str, site: Path, directory: Path, beside: Path | None = None
+) -> "subprocess.CompletedProcess[str]":
+    """Run the installed command there; it first prints where its packages are.
+
+    `beside`: a directory of other packages, on the path before it.
+    """
     # `-P -c` and this path: the installed packages are found, those of the checkout are not.
     where = "import fencepost; print(fencepost.__file__)"
+    path = os.pathsep.join(map(str, filter(None, (beside, site))))
     program = f"{where}; from fencepost.harness.cli.main import main; main({[*arguments]})"
     return subprocess.run(
         [sys.executable, "-P", "-c", program],
         cwd=directory,
-        env={**os.environ, "PYTHONPATH": str(site)},
+        env={**os.environ, "PYTHONPATH": path},
         capture_output=True,
         text=True,
         check=False,
@@ -60,14 +66,19 @@ def test_the_wheel_runs_outside_the_checkout_with_its_scenarios(site: Path, tmp_
 
 
 @pytest.mark.spark
-def test_no_process_takes_what_lies_in_the_working_directory_for_its_own(
-    site: Path, tmp_path: Path
-) -> None:
-    for package in ("clusters", "harness", "history", "nemesis", "workloads"):
-        (tmp_path / f"{package}.py").write_text(f"raise ImportError('not our {package}')\n")
-    ended = fencepost("simulate", "smoke", "--seeds", "2", site=site, directory=tmp_path)
+def test_other_packages_of_such_names_are_not_taken_for_its_own(site: Path, tmp_path: Path) -> None:
+    """Neither what is installed beside it, nor what lies in the working directory."""
+    beside = tmp_path / "beside"
+    for package in ("checkers", "clusters", "harness", "history", "nemesis", "report", "workloads"):
+        for folder in (beside, tmp_path):
+            (folder / package).mkdir(parents=True)
+            (folder / package / "__init__.py").write_text("raise ImportError('another one')\n")
+    words = ("run", "smoke", "--cluster", "simulated", "--seed", "1", "--time-limit", "10s")
+    ended = fencepost(*words, "--no-require", site=site, directory=tmp_path, beside=beside)
     assert ended.returncode == 0, ended.stderr
-    assert "2 seeds: 2 clean" in ended.stdout
+    again = fencepost("check", "latest", site=site, directory=tmp_path, beside=beside)
+    assert again.returncode == 0, again.stderr
+    assert "VALID" in again.stdout
 
 
 def test_the_wheel_brings_every_data_file_and_no_test(built: Path) -> None:
