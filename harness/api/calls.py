@@ -10,9 +10,10 @@ import click
 from fencepost.clusters.provision.java import find_java
 from fencepost.harness.api.run import Run
 from fencepost.harness.cli.run import run as run_command
-from fencepost.harness.cli.running import choose_cluster, options_from, repeat_words, run_once
+from fencepost.harness.cli.running import choose_cluster, options_from, repeat_words
 from fencepost.harness.cli.simulate import simulate as simulate_command
 from fencepost.harness.cli.simulating import plans_of
+from fencepost.harness.cli.single_run import run_once
 from fencepost.harness.prepare.reference import rules_of, rules_without
 from fencepost.harness.progress import SilentProgress
 from fencepost.harness.run.spark_start import SparkStart
