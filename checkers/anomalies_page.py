@@ -113,7 +113,7 @@ def _strength(entry: CatalogueEntry) -> str:
 
 
 if __name__ == "__main__":
-    folder = Path(__file__).parent
+    folder = Path(__file__).resolve().parent
     for target, text in (
         (folder.parent / "docs" / "anomalies.md", anomalies_page()),
         (folder / "anomalies.txt", anomalies_list()),
