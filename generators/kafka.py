@@ -105,7 +105,7 @@ def manifest_of(recipe: HistoryRecipe, *, end_ns: int) -> Manifest:
         seed=recipe.seed,
         started_at="1970-01-01T00:00:00Z",
         origin_ns=0,
-        command="python -c 'from generators.kafka import …'",
+        command="python -c 'from fencepost.generators.kafka import …'",
         fencepost_version="",
         keys=recipe.key_names,
         promises=Promises(

@@ -116,7 +116,7 @@ def write_synthetic_transactions(run: RunDirectory, recipe: ListAppendRecipe) ->
         seed=recipe.seed,
         started_at="1970-01-01T00:00:00Z",
         origin_ns=0,
-        command="python -c 'from generators.list_append import …'",
+        command="python -c 'from fencepost.generators.list_append import …'",
         fencepost_version="",
         model=Model.LIST_APPEND.value,
         isolation=recipe.isolation.value,

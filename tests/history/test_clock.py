@@ -13,7 +13,7 @@ def test_a_clock_starts_at_zero_and_never_goes_back() -> None:
 
 def test_another_process_reads_the_same_clock() -> None:
     clock = Clock.start()
-    program = f"from history.clock import Clock; print(Clock({clock.origin_ns}).now_ns())"
+    program = f"from fencepost.history.clock import Clock; print(Clock({clock.origin_ns}).now_ns())"
     before_ns = clock.now_ns()
     printed = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True

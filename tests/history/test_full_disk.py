@@ -17,13 +17,13 @@ PRELUDE = """
 import sys
 from pathlib import Path
 import numpy as np
-from history.clock import Clock
-from history.failure import HarnessError
-from history.journal import SampleJournal
-from history.run_directory import RunDirectory
-from history.seal import seal
-from history.poll_recorder import PollRecorder
-from history.send_recorder import SendRecorder
+from fencepost.history.clock import Clock
+from fencepost.history.failure import HarnessError
+from fencepost.history.journal import SampleJournal
+from fencepost.history.run_directory import RunDirectory
+from fencepost.history.seal import seal
+from fencepost.history.poll_recorder import PollRecorder
+from fencepost.history.send_recorder import SendRecorder
 
 disk = Path(sys.argv[1])
 
@@ -94,7 +94,7 @@ def test_a_next_segment_that_does_not_fit_is_refused_and_nothing_recorded_is_los
             run.raw, client="c", process=2, keys=["t-0"], slot_count=4, record_count=16
         )
         refused(lambda: [polls.invoke(time_ns=n) for n in range(100_000)])
-        from history.raw import read_raw
+        from fencepost.history.raw import read_raw
         consumer, producer = read_raw(run.raw).clients[::-1]
         assert sum(len(segment.slots()) for segment in producer.segments) == 3 * 4096
         """,
@@ -107,7 +107,8 @@ def test_a_next_segment_that_does_not_fit_is_refused_and_nothing_recorded_is_los
 def test_a_manifest_and_a_journal_that_do_not_fit_leave_what_was_there(tmp_path: Path) -> None:
     printed = on_a_disk_of_1_mb(
         """
-        from history.manifest import Manifest, Promises, RunState, read_manifest, write_manifest
+        from fencepost.history.manifest import Manifest, Promises, RunState
+        from fencepost.history.manifest import read_manifest, write_manifest
         manifest = Manifest(
             run_id="r", state=RunState.RUNNING, scenario="s", title="", seed=1, started_at="",
             origin_ns=1, command="", fencepost_version="0",
@@ -121,7 +122,7 @@ def test_a_manifest_and_a_journal_that_do_not_fit_leave_what_was_there(tmp_path:
         refused(lambda: write_manifest(path, manifest))
         assert read_manifest(path) == manifest
         refused(lambda: [journal.add("run", "n" * 100, n) for n in range(1000)])
-        from history.journal import journal_lines
+        from fencepost.history.journal import journal_lines
         assert next(iter(journal_lines(disk / "samples.jsonl")))["metric"] == "first_count"
         assert (disk / "samples.jsonl").read_bytes().endswith(b"\\n")
         """,

@@ -156,8 +156,9 @@ def test_a_seal_that_is_killed_is_done_again(tmp_path: Path, moment: str) -> Non
 
 def kill_seal_at(moment: Callable[[RunDirectory], bool], run: RunDirectory) -> None:
     program = (
-        "import sys; from pathlib import Path; from history.run_directory import RunDirectory;"
-        "from history.seal import seal; seal(RunDirectory(Path(sys.argv[1])))"
+        "import sys; from pathlib import Path;"
+        "from fencepost.history.run_directory import RunDirectory;"
+        "from fencepost.history.seal import seal; seal(RunDirectory(Path(sys.argv[1])))"
     )
     process = subprocess.Popen([sys.executable, "-c", program, str(run.root)], cwd=ROOT)
     bound = time.monotonic() + 120

@@ -129,7 +129,7 @@ def test_what_can_follow_is_read(steps: list[object]) -> None:
 
 
 def test_the_voters_of_a_static_quorum_are_neither_added_nor_removed() -> None:
-    with pytest.raises(SpecError, match="say quorum: dynamic"):
+    with pytest.raises(SpecError, match="set `quorum: dynamic`"):
         play({"remove": "controller-1"}, on=stage(dynamic=False))
 
 

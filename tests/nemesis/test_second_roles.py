@@ -67,7 +67,7 @@ def test_controllers_are_the_brokers_that_vote() -> None:
     assert hit("all controllers", FIRST) == NODES[:1]
     assert hit("all controllers", ALL) == NODES
     assert hit("one controller", FIRST) == NODES[:1]
-    with pytest.raises(SpecError, match="'one controller' is no target"):
+    with pytest.raises(SpecError, match="'one controller' is not a target"):
         hit("one controller", NodeRoles())
 
 

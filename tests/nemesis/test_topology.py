@@ -122,7 +122,7 @@ def test_nodes_are_in_one_group_if_each_reaches_the_other(
 
 
 def test_a_ring_of_three_is_refused_with_how_many_it_takes() -> None:
-    with pytest.raises(HarnessError, match="a majority-ring takes 5 nodes or more"):
+    with pytest.raises(HarnessError, match="a majority-ring needs 5 nodes or more"):
         cut(Shaped(shape=Shape.MAJORITY_RING, among="brokers"))
 
 

@@ -20,8 +20,8 @@ pytestmark = pytest.mark.slow
 _WORKER = """
 import json, resource, sys
 import numpy as np
-import checkers.check
-from checkers.runner.memory import out_of_memory, share_bytes
+import fencepost.checkers.check
+from fencepost.checkers.runner.memory import out_of_memory, share_bytes
 
 limit = int(sys.argv[1])
 resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
@@ -35,7 +35,7 @@ except MemoryError as error:
 
 _POOL = """
 import pyarrow as pa
-from checkers.runner.memory import give_back_what_is_freed
+from fencepost.checkers.runner.memory import give_back_what_is_freed
 
 give_back_what_is_freed()
 print(pa.default_memory_pool().backend_name)

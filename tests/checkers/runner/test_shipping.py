@@ -14,10 +14,10 @@ pytestmark = pytest.mark.slow
 _ELSEWHERE = """
 import sys
 sys.path.insert(0, sys.argv[1])
-import checkers.check, checkers.catalogue
-from history.errors import registry
+import fencepost.checkers.check, fencepost.checkers.catalogue
+from fencepost.history.errors import registry
 assert registry()
-print(checkers.check.__file__)
+print(fencepost.checkers.check.__file__)
 """
 
 
@@ -32,6 +32,7 @@ def test_the_same_code_has_the_same_archive_byte_by_byte(tmp_path: Path) -> None
 def test_other_code_has_another_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     source = tmp_path / "source"
     source.mkdir()
+    (source / "__init__.py").touch()
     (source / "kernel.py").write_text("LIMIT = 1\n")
     monkeypatch.setattr(fencepost.checkers.runner.session, "files", lambda _: source)
     before = code_archive(tmp_path)
@@ -60,4 +61,4 @@ def test_a_python_that_knows_no_checkout_runs_from_the_archive(tmp_path: Path) -
         check=False,
     )
     assert ended.returncode == 0, ended.stderr
-    assert ended.stdout.startswith(f"{archive}/checkers/")
+    assert ended.stdout.startswith(f"{archive}/fencepost/checkers/")

@@ -17,7 +17,7 @@ from fencepost.history.run_directory import RunDirectory
 
 pytestmark = [pytest.mark.spark, pytest.mark.alone]
 
-_NO_CHECKOUT = "import pyarrow, pyspark; import checkers"
+_NO_CHECKOUT = "import pyarrow, pyspark; import fencepost"
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ def test_executors_without_the_checkout_give_the_verdict_of_local_mode(
     blind = subprocess.run(
         [python, "-c", _NO_CHECKOUT], cwd=tmp_path, env={}, capture_output=True, check=False
     )
-    assert b"No module named 'checkers'" in blind.stderr
+    assert b"No module named 'fencepost'" in blind.stderr
 
     afar = _checked(
         str(run.root),

@@ -34,9 +34,9 @@ from fencepost.history.failure import HarnessError
 HARNESS = """
 import os, sys, time
 from pathlib import Path
-from clusters.hosts.ledger import Ledger
-from clusters.hosts.undo import RemoveNamespace
-from clusters.hosts.warden import Warden
+from fencepost.clusters.hosts.ledger import Ledger
+from fencepost.clusters.hosts.undo import RemoveNamespace
+from fencepost.clusters.hosts.warden import Warden
 
 ledger = Ledger(run_id="doomed/run", directory=Path(sys.argv[1]))
 will = [sys.executable, "-c", "import sys; open(sys.argv[1], 'w').close()", sys.argv[2]]

@@ -36,10 +36,10 @@ with socket.create_server((sys.argv[1], 9092)) as server:
 HARNESS = """
 import sys, time
 from pathlib import Path
-from clusters.hosts.ledger import Ledger
-from clusters.hosts.namespaces import NamespaceHost
-from clusters.hosts.warden import Warden
-from clusters.port import NodeName
+from fencepost.clusters.hosts.ledger import Ledger
+from fencepost.clusters.hosts.namespaces import NamespaceHost
+from fencepost.clusters.hosts.warden import Warden
+from fencepost.clusters.port import NodeName
 
 ledger = Ledger(run_id="doomed", directory=Path(sys.argv[1]))
 warden = Warden(run_id="doomed", will=ledger.will)

@@ -56,7 +56,7 @@ def await_cpu(pid: int, *, more_than_s: float) -> bool:
 
 def dead_harness_mark() -> str:
     """The mark of a harness that has ended."""
-    program = "from clusters.hosts.process import harness_mark; print(harness_mark())"
+    program = "from fencepost.clusters.hosts.process import harness_mark; print(harness_mark())"
     done = subprocess.run(
         [sys.executable, "-c", program], check=True, stdout=subprocess.PIPE, text=True
     )

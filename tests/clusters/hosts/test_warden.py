@@ -24,7 +24,7 @@ IGNORES_SIGTERM = "trap '' TERM; echo ready; while :; do sleep 0.05; done"
 HARNESS = """
 import signal, sys, time
 from pathlib import Path
-from clusters.hosts.warden import Warden
+from fencepost.clusters.hosts.warden import Warden
 
 warden = Warden(run_id="proof")
 log = Path(sys.argv[1])

@@ -16,13 +16,13 @@ pytestmark = pytest.mark.kafka
 HARNESS = """
 import sys, time
 from pathlib import Path
-from clusters.hosts.local_host import LocalHost
-from clusters.hosts.place import Site
-from clusters.hosts.warden import Warden
-from clusters.kafka.cluster import KafkaCluster
-from clusters.kafka.preparation import prepare
-from clusters.kafka_port import KafkaSpec
-from history.clock import Clock
+from fencepost.clusters.hosts.local_host import LocalHost
+from fencepost.clusters.hosts.place import Site
+from fencepost.clusters.hosts.warden import Warden
+from fencepost.clusters.kafka.cluster import KafkaCluster
+from fencepost.clusters.kafka.preparation import prepare
+from fencepost.clusters.kafka_port import KafkaSpec
+from fencepost.history.clock import Clock
 
 spec = KafkaSpec(brokers=2, release="3.4.1")
 prepared = prepare(spec, lambda line: None)

@@ -54,5 +54,5 @@ def test_spare_nodes_are_there_and_no_members() -> None:
 
 
 def test_spare_controllers_are_of_a_dynamic_quorum() -> None:
-    with pytest.raises(UsageError, match="dynamic quorum"):
+    with pytest.raises(UsageError, match="quorum: dynamic"):
         refuse_impossible(KafkaSpec(spare_controllers=1))

@@ -15,7 +15,7 @@ from fencepost.clusters.provision.spark_classes import spark_class_archive
 PROGRAM = """
 import sys
 from pathlib import Path
-from checkers.runner.session import spark_session
+from fencepost.checkers.runner.session import spark_session
 spark = spark_session(java_home=Path(sys.argv[1]), class_archive=Path(sys.argv[2]))
 print(spark.range(5).selectExpr("sum(id)").first()[0])
 spark.stop()

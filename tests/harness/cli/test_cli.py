@@ -68,7 +68,7 @@ def test_a_scenario_is_refused_before_what_takes_seconds_is_imported(tmp_path: P
     (tmp_path / "bad.yaml").write_text("name: bad\ntopics: []\n")
     code = (
         "import sys\n"
-        "from harness.cli.main import main\n"
+        "from fencepost.harness.cli.main import main\n"
         "try:\n"
         f"    main(['run', {str(tmp_path / 'bad.yaml')!r}])\n"
         "finally:\n"

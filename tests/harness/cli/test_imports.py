@@ -27,7 +27,7 @@ play: [{explode: broker-1}, {wipe: broker-2}]
 ROOT = Path(__file__).parents[3]
 PROGRAM = """\
 import sys
-from harness.cli.main import main
+from fencepost.harness.cli.main import main
 try:
     main()
 finally:
@@ -117,15 +117,15 @@ def test_a_command_explains_itself_at_once(tmp_path: Path, command: str) -> None
         ("bench simulator --only nosuch", "no section nosuch", 300),
         ("bench start --zookeeper 1.0", "is not a release of ZooKeeper", 700),
         # With a cluster's class, which says what can be done to it.
-        ("run smoke --cluster simulated --nemesis squeeze", "lacks the ability Squeezes", 1020),
-        ("run kip-903 --cluster reference --no-wire", "it takes the proxy on the links", 955),
+        ("run smoke --cluster simulated --nemesis squeeze", "lacks the ability Squeezes", 1040),
+        ("run kip-903 --cluster reference --no-wire", "it takes the proxy on the links", 970),
         # With NetworkX: of each random fault an example is drawn, of a partition as well.
         ("run packet-storm --cluster kafka", "run it with --host netns or docker", 1270),
         # With the plans of trials.
-        ("simulate disks", "this cluster cannot do that", 1005),
-        ("selftest --rule nosuch", "has no such rule", 620),
+        ("simulate disks", "this cluster cannot do that", 1025),
+        ("selftest --rule nosuch", "has no such rule", 635),
         # With the transformations, which change tables.
-        ("selftest --metamorphic --transformation nosuch", "no such transformation", 740),
+        ("selftest --metamorphic --transformation nosuch", "no such transformation", 755),
     ],
 )
 def test_a_refusal_imports_no_more_than_it_takes(
@@ -180,7 +180,7 @@ def test_without_a_java_it_is_refused_before_anything_is_made(tmp_path: Path, li
     path = f"{tmp_path}:{ROOT}"
     code, said, count, tops = imported(tmp_path, *line.split(), PYTHONPATH=path, PATH=str(tmp_path))
     assert (code, "no Java 17 or newer" in said) == (255, True), said
-    assert count < 1020
+    assert count < 1040
     assert not HEAVY & tops
     assert [one.name for one in tmp_path.iterdir() if one.name != "__pycache__"] == [without.name]
 
@@ -192,7 +192,7 @@ def test_a_second_run_is_refused_before_anything_is_made(tmp_path: Path) -> None
     with only_run(cache, what="the first", alongside=False):
         code, said, count, tops = imported(tmp_path, *line, FENCEPOST_CACHE=str(cache))
     assert (code, "another run is under way: the first (pid " in said) == (254, True), said
-    assert count < 1020
+    assert count < 1040
     assert not HEAVY & tops
     assert list(tmp_path.iterdir()) == [cache]
 

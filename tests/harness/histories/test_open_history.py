@@ -190,7 +190,7 @@ def test_a_run_of_znodes_is_given_out_in_no_format(tmp_path: Path) -> None:
     manifest = read_manifest(run.manifest_path)
     write_manifest(run.manifest_path, dataclasses.replace(manifest, model=Model.ZNODE))
     for notation in Format:
-        with pytest.raises(UsageError, match=r"model znode.* are Parquet: .*znode_operations"):
+        with pytest.raises(UsageError, match=r"model znode.* are in Parquet: .*znode_operations"):
             out(run, notation)
 
 

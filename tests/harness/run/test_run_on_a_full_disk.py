@@ -15,9 +15,9 @@ ROOT = Path(__file__).parents[3]
 # A run asks for a gigabyte before it begins; this one begins with less.
 RUN = """
 import sys
-import harness.run.plan
-from harness.cli.main import main
-harness.run.plan._FREE_BYTES_MIN = 1 << 10
+import fencepost.harness.run.plan
+from fencepost.harness.cli.main import main
+fencepost.harness.run.plan._FREE_BYTES_MIN = 1 << 10
 sys.argv = ["fencepost", "run", "smoke", "--cluster", "simulated", "--alongside", *sys.argv[1:]]
 try:
     sys.exit(main())

@@ -294,7 +294,7 @@ def _judged_in_a_process(results: Path, *, hash_seed: str) -> tuple[dict[str, An
         (("smoke", "--cluster", "simulated", "--without-rule", "nonsense"), "no such rule"),
         (("smoke", "--cluster", "simulated", "--metadata-version", "3.5"), "1, 2, 3"),
         (("smoke", "--cluster", "simulated", "--kafka", "3.9.2"), "leave --kafka or --cluster out"),
-        (("smoke", "--without-rule", "one_vote"), "our own nodes"),
+        (("smoke", "--without-rule", "one_vote"), "for reference nodes"),
         (("storm", "--cluster", "simulated", "--no-wire"), "without --no-wire"),
         (("disks", "--cluster", "simulated"), "disks.yaml:25: play[1]: fill_disk: this cluster"),
         (("smoke", "--cluster", "simulated", "--nemesis", "kill,skew"), "--nemesis: nemesis.faul"),

@@ -56,9 +56,9 @@ def test_a_seed_is_one_world_under_every_order_of_hashes() -> None:
 
 def _digest_in_a_process(*, seed: int, hash_seed: str) -> str:
     code = (
-        "from harness.trials.plan import drawn_plan\n"
-        "from harness.trials.trial import run_trial\n"
-        "from clusters.reference.nodes.rules import Rules\n"
+        "from fencepost.harness.trials.plan import drawn_plan\n"
+        "from fencepost.harness.trials.trial import run_trial\n"
+        "from fencepost.clusters.reference.nodes.rules import Rules\n"
         f"print(run_trial(drawn_plan({seed}), Rules(), digest=True).digest)"
     )
     done = subprocess.run(

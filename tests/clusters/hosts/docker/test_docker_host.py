@@ -26,10 +26,10 @@ SLEEP = ["sh", "-c", "trap 'exit 5' TERM; echo up; while :; do sleep 0.05; done"
 HARNESS = """
 import sys, time
 from pathlib import Path
-from clusters.hosts.docker.host import DockerHost
-from clusters.hosts.ledger import Ledger
-from clusters.hosts.warden import Warden
-from clusters.port import NodeName
+from fencepost.clusters.hosts.docker.host import DockerHost
+from fencepost.clusters.hosts.ledger import Ledger
+from fencepost.clusters.hosts.warden import Warden
+from fencepost.clusters.port import NodeName
 
 ledger = Ledger(run_id="doomed", directory=Path(sys.argv[1]))
 warden = Warden(run_id="doomed", will=ledger.will)

@@ -34,7 +34,7 @@ def test_paths_of_the_user_are_expanded(monkeypatch: pytest.MonkeyPatch) -> None
         ({"machines": [{"hosts": "a"}]}, ("machines", 0, "hosts"), "allowed: host, port"),
         ({"machines": [{"user": "me"}]}, ("machines", 0), "needs 'host'"),
         ({"machines": [{"host": "a", "port": 0}]}, ("machines", 0, "port"), "1 to 65535"),
-        ({"machines": [{"host": "a"}, {"host": "a"}]}, ("machines", 1, "host"), "second time"),
+        ({"machines": [{"host": "a"}, {"host": "a"}]}, ("machines", 1, "host"), "listed twice"),
         (
             {"machines": [{"host": "a", "nodes": "broker-1"}]},
             ("machines", 0, "nodes"),

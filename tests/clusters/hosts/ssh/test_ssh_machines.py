@@ -70,7 +70,7 @@ def test_another_key_than_the_known_one_is_refused(sshd: Sshd, tmp_path: Path) -
 
 def test_a_key_that_opens_nothing_is_refused_by_name(sshd: Sshd) -> None:
     stranger = replace(sshd.machine, identity=sshd.known_hosts.with_name("host_key"))
-    with pytest.raises(UsageError, match=r"does not let .* in with .*host_key"):
+    with pytest.raises(UsageError, match=r"refused the login .*host_key"):
         SshConnection(stranger, known_hosts=sshd.known_hosts)
 
 
@@ -162,9 +162,9 @@ def test_a_harness_killed_with_9_leaves_nothing_over_there(sshd: Sshd, tmp_path:
     script.write_text(
         "import sys\n"
         "from pathlib import Path, PurePosixPath\n"
-        "from clusters.hosts.ssh.connection import SshConnection\n"
-        "from clusters.hosts.ssh.inventory import Machine\n"
-        "from clusters.hosts.ssh.warden import RemoteWarden\n"
+        "from fencepost.clusters.hosts.ssh.connection import SshConnection\n"
+        "from fencepost.clusters.hosts.ssh.inventory import Machine\n"
+        "from fencepost.clusters.hosts.ssh.warden import RemoteWarden\n"
         f"machine = Machine(host={sshd.machine.host!r}, port={sshd.machine.port},"
         f" user={sshd.machine.user!r}, identity=Path({str(sshd.machine.identity)!r}))\n"
         f"connection = SshConnection(machine, known_hosts=Path({str(sshd.known_hosts)!r}))\n"

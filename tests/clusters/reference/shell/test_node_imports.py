@@ -8,11 +8,11 @@ import pytest
 
 PROGRAM = """\
 import sys
-from clusters.reference.shell.process import _Process
-from clusters.reference.shell.properties import read_properties
+from fencepost.clusters.reference.shell.process import _Process
+from fencepost.clusters.reference.shell.properties import read_properties
 from pathlib import Path
 _Process(read_properties(Path(sys.argv[1])))
-print(*(name for name in sys.modules if name.startswith("clusters.reference")))
+print(*(name for name in sys.modules if name.startswith("fencepost.clusters.reference")))
 """
 _NODES = "fencepost.clusters.reference.nodes"
 

@@ -215,8 +215,8 @@ def test_nobody_changes_a_message_under_way() -> None:
 
 
 _PROGRAM = """
-from clusters.kafka_port import KafkaSpec, TopicSpec
-from clusters.reference.simulated.quorum_kit import build
+from fencepost.clusters.kafka_port import KafkaSpec, TopicSpec
+from fencepost.clusters.reference.simulated.quorum_kit import build
 cluster = build(KafkaSpec(controllers=3, brokers=3), seed=9, witnessed=True)
 cluster.start()
 cluster.create_topics([TopicSpec(name="t", partitions=4)])

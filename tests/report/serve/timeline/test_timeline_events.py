@@ -157,7 +157,7 @@ def test_a_run_is_read_anew_once_its_files_have_changed(tmp_path: Path) -> None:
 
 
 def test_no_run_is_one_error(tmp_path: Path) -> None:
-    with pytest.raises(HarnessError, match="is no run"):
+    with pytest.raises(HarnessError, match="is not a run"):
         opened(tmp_path)
 
 
