@@ -172,4 +172,4 @@ def test_on_spark_a_run_is_tried_and_one_that_is_invalid_is_refused(
     ).run
     refused = fencepost(*words, str(guilty.root), results=tmp_path)
     assert refused.returncode == 254
-    assert f"{guilty.root} is invalid as it is" in refused.stderr
+    assert f"{guilty.root} is invalid: only a valid run" in refused.stderr
