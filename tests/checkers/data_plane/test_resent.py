@@ -96,11 +96,19 @@ def test_a_copy_under_another_producer_id_was_sent_by_the_client() -> None:
         pytest.param([(5, 7, 0)], id="a-copy-that-no-log-has"),
         pytest.param([(5, 7, 0), (9, 7, 1), (9, 7, 2, "broker-2")], id="replicas-that-differ"),
         pytest.param([(5, -1, -1), (9, 7, 0)], id="a-copy-without-idempotence"),
-        pytest.param([], id="no-log"),
+        pytest.param([], id="a-log-without-it"),
     ],
 )
 def test_any_other_duplicate_stays_one_of_the_brokers(given: list[Copy]) -> None:
     assert counts(judged_by_logs(found(), copies(*given))) == (1, 0)
+
+
+def test_where_no_log_of_a_key_was_read_its_duplicates_are_a_doubt() -> None:
+    """As of a run whose harness was killed: its client may have sent again."""
+    judged = judged_by_logs(found(), COPIES.empty_table())
+    assert counts(judged) == (0, 1)
+    (row,) = [one for one in judged.to_pylist() if one["check"] == "duplicate"]
+    assert "none of its logs was read" in row["unknown"]
 
 
 @pytest.mark.parametrize("nodes", [("broker-1",), ("broker-1", "broker-2"), ("broker-2",)])
