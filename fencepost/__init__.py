@@ -5,8 +5,8 @@
     >>> run.is_valid, run.operations.num_rows
     >>> fencepost.open("latest").plot.latency()
 
-What this module has, and no more, is the public interface (docs/api.md): it changes with a line in
-CHANGELOG.md. Everything slow is imported when it is used.
+The names of this module are the public interface (docs/api.md), and nothing else is. A change of
+it is a line in CHANGELOG.md. Slow modules are imported when they are used.
 """
 
 from pathlib import Path

@@ -21,7 +21,7 @@ here. A scenario may promise of its clients that they do no such thing (`require
 
 Unspelled anomalies (`PROOFS_MAX`) stay as they were found, and so does a value of which some copy
 is in no log any more, or differs from replica to replica. Where no log of a key was read, as in a
-run whose harness was killed, a duplicate is nobody's, and the key unknown.
+run whose harness was killed, nothing tells who made a duplicate, and the key is unknown.
 
 Meaning: A client that promises idempotence wrote a record twice. No broker could tell.
 Case: a value of the log that had been acknowledged when its producer first gave up on a send, if it

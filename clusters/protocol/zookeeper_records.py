@@ -86,8 +86,8 @@ RECORDS: Final = _parsed(_LAYOUTS)
 """(kind, name) of each field in order, by the name of the record."""
 
 
-class Operation(NamedTuple):
-    """What a client asks by one type, and the records of that; empty: there is none."""
+class OperationRecord(NamedTuple):
+    """A request type: its number, and the records of request and answer; empty if it has none."""
 
     type: int
     request: str = ""
@@ -95,39 +95,41 @@ class Operation(NamedTuple):
     transaction: str = ""
 
 
-OPERATIONS: Final[Mapping[str, Operation]] = {
-    "error": Operation(-1, "", "ErrorResponse", "ErrorTxn"),
-    "closeSession": Operation(-11, "", "", "CloseSessionTxn"),
-    "createSession": Operation(-10, "ConnectRequest", "ConnectResponse", "CreateSessionTxn"),
-    "create": Operation(1, "CreateRequest", "CreateResponse", "CreateTxn"),
-    "delete": Operation(2, "VersionRequest", "", "DeleteTxn"),
-    "exists": Operation(3, "WatchRequest", "StatResponse"),
-    "getData": Operation(4, "WatchRequest", "GetDataResponse"),
-    "setData": Operation(5, "SetDataRequest", "StatResponse", "SetDataTxn"),
-    "getACL": Operation(6, "PathRequest"),
-    "setACL": Operation(7, "SetACLRequest", "StatResponse", "SetACLTxn"),
-    "getChildren": Operation(8, "WatchRequest", "GetChildrenResponse"),
-    "sync": Operation(9, "PathRequest"),
-    "ping": Operation(11),
-    "getChildren2": Operation(12, "WatchRequest", "GetChildren2Response"),
-    "check": Operation(13, "VersionRequest", "", "CheckVersionTxn"),
-    "multi": Operation(14, "", "", "MultiTxn"),
-    "create2": Operation(15, "CreateRequest", "Create2Response", "CreateTxn"),
-    "reconfig": Operation(16, "", "", "SetDataTxn"),
-    "checkWatches": Operation(17, "TypeRequest"),
-    "removeWatches": Operation(18, "TypeRequest"),
-    "createContainer": Operation(19, "CreateRequest", "Create2Response", "CreateContainerTxn"),
-    "deleteContainer": Operation(20, "PathRequest", "", "DeleteTxn"),
-    "createTTL": Operation(21, "CreateTTLRequest", "Create2Response", "CreateTTLTxn"),
-    "multiRead": Operation(22),
-    "auth": Operation(100),
-    "setWatches": Operation(101, "SetWatches"),
-    "sasl": Operation(102),
-    "getEphemerals": Operation(103, "PathRequest"),
-    "getAllChildrenNumber": Operation(104, "PathRequest"),
-    "setWatches2": Operation(105, "SetWatches2"),
-    "addWatch": Operation(106, "TypeRequest"),
-    "whoAmI": Operation(107),
+OPERATIONS: Final[Mapping[str, OperationRecord]] = {
+    "error": OperationRecord(-1, "", "ErrorResponse", "ErrorTxn"),
+    "closeSession": OperationRecord(-11, "", "", "CloseSessionTxn"),
+    "createSession": OperationRecord(-10, "ConnectRequest", "ConnectResponse", "CreateSessionTxn"),
+    "create": OperationRecord(1, "CreateRequest", "CreateResponse", "CreateTxn"),
+    "delete": OperationRecord(2, "VersionRequest", "", "DeleteTxn"),
+    "exists": OperationRecord(3, "WatchRequest", "StatResponse"),
+    "getData": OperationRecord(4, "WatchRequest", "GetDataResponse"),
+    "setData": OperationRecord(5, "SetDataRequest", "StatResponse", "SetDataTxn"),
+    "getACL": OperationRecord(6, "PathRequest"),
+    "setACL": OperationRecord(7, "SetACLRequest", "StatResponse", "SetACLTxn"),
+    "getChildren": OperationRecord(8, "WatchRequest", "GetChildrenResponse"),
+    "sync": OperationRecord(9, "PathRequest"),
+    "ping": OperationRecord(11),
+    "getChildren2": OperationRecord(12, "WatchRequest", "GetChildren2Response"),
+    "check": OperationRecord(13, "VersionRequest", "", "CheckVersionTxn"),
+    "multi": OperationRecord(14, "", "", "MultiTxn"),
+    "create2": OperationRecord(15, "CreateRequest", "Create2Response", "CreateTxn"),
+    "reconfig": OperationRecord(16, "", "", "SetDataTxn"),
+    "checkWatches": OperationRecord(17, "TypeRequest"),
+    "removeWatches": OperationRecord(18, "TypeRequest"),
+    "createContainer": OperationRecord(
+        19, "CreateRequest", "Create2Response", "CreateContainerTxn"
+    ),
+    "deleteContainer": OperationRecord(20, "PathRequest", "", "DeleteTxn"),
+    "createTTL": OperationRecord(21, "CreateTTLRequest", "Create2Response", "CreateTTLTxn"),
+    "multiRead": OperationRecord(22),
+    "auth": OperationRecord(100),
+    "setWatches": OperationRecord(101, "SetWatches"),
+    "sasl": OperationRecord(102),
+    "getEphemerals": OperationRecord(103, "PathRequest"),
+    "getAllChildrenNumber": OperationRecord(104, "PathRequest"),
+    "setWatches2": OperationRecord(105, "SetWatches2"),
+    "addWatch": OperationRecord(106, "TypeRequest"),
+    "whoAmI": OperationRecord(107),
 }
 """Types by name, as `ZooDefs.OpCode` has them. Records that nothing reads are left out."""
 NAMES: Final[Mapping[int, str]] = {one.type: name for name, one in OPERATIONS.items()}

@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import yaml
 
@@ -40,17 +40,17 @@ _SLACK_S = 60.0
 """A replay may run late: an election takes as long as it takes."""
 
 
-if TYPE_CHECKING:
-    pass
+def scenario_of(scenario: str, flags: dict[str, Any]) -> Scenario:
+    """Return the scenario with what flags of a run lay over it."""
+    loaded = load_scenario(find_scenario(scenario), flag_overrides(flags))
+    return loaded.without_faults() if flags["nemesis"] == "none" else loaded
 
 
 def run(
     scenario: str, seed: int | None, runs: int, dry_run: bool, as_json: bool, **flags: Any
 ) -> int:
     """Run SCENARIO (a name or a file): start a cluster, break it, judge what clients saw."""
-    loaded = load_scenario(find_scenario(scenario), flag_overrides(flags))
-    if flags["nemesis"] == "none":
-        loaded = loaded.without_faults()
+    loaded = scenario_of(scenario, flags)
     first = seed if seed is not None else new_seed()
 
     def options(progress: Progress) -> Iterator[RunOptions]:

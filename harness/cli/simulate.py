@@ -73,8 +73,6 @@ def simulate(**flags: Any) -> int:
     """
     if flags["scenario"] != "storm":
         find_scenario(flags["scenario"])
-    elif flags["set"]:
-        raise UsageError("--set: a storm draws its own cluster and faults, and has no parameters")
     from fencepost.harness.cli.simulating import simulate as work
 
     return work(chosen=flags.pop("set"), **flags)

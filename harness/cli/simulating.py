@@ -199,6 +199,10 @@ def plans_of(
 ) -> "Plans":
     """Return the plans of trials. Raises UsageError for what cannot be."""
     if scenario == _STORM:
+        if chosen:
+            raise UsageError(
+                "--set: a storm draws its own cluster and faults, and has no parameters"
+            )
         return _storms(system, metadata_version)
     overrides = flag_overrides({"set": chosen})
     if system is not None:

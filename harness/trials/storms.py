@@ -22,14 +22,14 @@ from fencepost.harness.scenario.trial_spec import Storm, TrialSpec
 from fencepost.nemesis.mix_spec import MixSpec
 from fencepost.nemesis.schedules import late_messages, relays
 from fencepost.nemesis.schedules.chaos import chaos
-from fencepost.nemesis.schedules.deeds import CutOff, Heal, Mend, Side
+from fencepost.nemesis.schedules.deeds import CutForm, CutOff, HealCut, Mend
 from fencepost.nemesis.schedules.draws import Among, Between, GiveOrTakeHalf
 from fencepost.nemesis.schedules.printed import printed, printed_mix
 from fencepost.nemesis.schedules.schedule import (
     Act,
+    Again,
     Name,
     Pick,
-    Repeat,
     Schedule,
     WaitFor,
     maybe,
@@ -127,13 +127,13 @@ REGICIDAL: Final = _reactions(
 
 LAGGARD: Final = "laggard"
 """The name of the partition by which a broker is told nothing."""
-LAGGARDS: Final = Repeat(
+LAGGARDS: Final = Again(
     then(
         WaitFor(Between(0.2, 1.0)),
         Pick(ONE, Among((BROKERS,))),
-        CutOff(Side.ONE_WAY, (CONTROLLERS, ONE), LAGGARD),
+        CutOff(CutForm.ONE_WAY, (CONTROLLERS, ONE), LAGGARD),
         WaitFor(Between(0.3, 1.6)),  # shorter than a lease of a quick cluster
-        Heal(LAGGARD),
+        HealCut(LAGGARD),
     )
 )
 """One broker after the other is told nothing by the controllers, for a while."""

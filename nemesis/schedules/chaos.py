@@ -12,7 +12,7 @@ unfolds without end, over the nodes of a scene, with a wait after each step.
 
 from typing import Final
 
-from fencepost.nemesis.schedules.deeds import CutOff, HasCuts, Heal, Mend, Side
+from fencepost.nemesis.schedules.deeds import CutForm, CutOff, HasCuts, HealCut, Mend
 from fencepost.nemesis.schedules.draws import (
     Among,
     AnyOf,
@@ -20,24 +20,24 @@ from fencepost.nemesis.schedules.draws import (
     Chance,
     Drawn,
     Either,
+    EnoughNodes,
     Every,
     Exactly,
-    Exists,
     Exponential,
     Not,
 )
 from fencepost.nemesis.schedules.partitions import partition
 from fencepost.nemesis.schedules.schedule import (
     Act,
-    Called,
+    Again,
     Lasting,
     Let,
     Name,
+    NamedPart,
     Pick,
     PickEach,
-    Repeat,
     Schedule,
-    Use,
+    UseDrawn,
     WaitFor,
     When,
     maybe,
@@ -68,12 +68,12 @@ def chaos(wipes: float = 0.1) -> Schedule:
     `wipes`: the share of crashes of brokers that cost records: the disk is empty, or what was not
     synced is gone.
     """
-    is_broker = Exists(Among((ONE,), only=(BROKERS,)))
+    is_broker = EnoughNodes(Among((ONE,), only=(BROKERS,)))
     wipe = Act(Wipe, ONE, of=(("keep_directory_id", True),))
-    kill = Called("kill", then(Act(Kill, ONE), When(Every((is_broker, Chance(wipes))), wipe)))
+    kill = NamedPart("kill", then(Act(Kill, ONE), When(Every((is_broker, Chance(wipes))), wipe)))
     # Several brokers without power at once lose records by design: that is for few.
     spared = maybe(wipes, Act(CutPower, ONE), otherwise=kill)
-    power = Called("power cut", When(is_broker, spared, otherwise=Act(CutPower, ONE)))
+    power = NamedPart("power cut", When(is_broker, spared, otherwise=Act(CutPower, ONE)))
     pause = Act(Pause, ONE)
     restart = then(Act(ShutDown, ONE), Mend(ONE))  # it comes back at once: a rolling restart
     strikes = (
@@ -82,7 +82,7 @@ def chaos(wipes: float = 0.1) -> Schedule:
         one_of(pause),
         one_of(power),
     )
-    return Repeat(_spell(strikes))
+    return Again(_spell(strikes))
 
 
 def _spell(strikes: tuple[Schedule, ...]) -> Schedule:
@@ -93,14 +93,14 @@ def _spell(strikes: tuple[Schedule, ...]) -> Schedule:
         Name(_AMONG, Among((NODES,))),
     )
     broken, whole = Among((_AMONG,), only=(DOWN,)), Among((_AMONG,), but_not=(DOWN,))
-    mends = Either((Chance(Drawn(_MENDS)), Not(Exists(whole))))
+    mends = Either((Chance(Drawn(_MENDS)), Not(EnoughNodes(whole))))
     step = When(
         Chance(Drawn(_CUTS)),
         _ON_THE_NETWORK,
         otherwise=When(
-            Every((Exists(broken), mends)),
+            Every((EnoughNodes(broken), mends)),
             then(Pick(ONE, broken), Mend(ONE)),
-            otherwise=When(Exists(whole), then(Pick(ONE, whole), Use(_STRIKE))),
+            otherwise=When(EnoughNodes(whole), then(Pick(ONE, whole), UseDrawn(_STRIKE))),
         ),
     )
     return then(
@@ -116,11 +116,11 @@ def _spell(strikes: tuple[Schedule, ...]) -> Schedule:
 
 _ON_THE_NETWORK: Final = When(
     Every((HasCuts(1), Either((HasCuts(_PARTITIONS_MAX), Chance(Drawn(_MENDS)))))),
-    Heal(),
+    HealCut(),
     otherwise=maybe(
         0.4,
         PickEach((ONE, _RECEIVER), Among((NODES,))),
-        CutOff(Side.ONE_WAY, (ONE, _RECEIVER), _CHAOS, numbered=True),
+        CutOff(CutForm.ONE_WAY, (ONE, _RECEIVER), _CHAOS, numbered=True),
         otherwise=partition(_CHAOS, numbered=True),
     ),
 )

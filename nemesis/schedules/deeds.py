@@ -186,7 +186,7 @@ class Catch(Schedule):
 
 
 @dataclass(frozen=True, slots=True)
-class Release(Schedule):
+class ReleaseRule(Schedule):
     """What a rule holds arrives, or is discarded; nothing if the rule is not laid."""
 
     told: ClassVar = "release {name}{discard}"
@@ -212,7 +212,7 @@ class ReleaseOne(Schedule):
     def unfold(self, scope: Scope) -> Iterator[Step]:
         """Lift one of them."""
         if scope.laid and scope.draw.random() < self.share:
-            yield from Release(scope.draw.choice(scope.laid)).unfold(scope)
+            yield from ReleaseRule(scope.draw.choice(scope.laid)).unfold(scope)
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,7 +230,7 @@ class ReleaseAll(Schedule):
         if self.shuffled:
             scope.draw.shuffle(scope.laid)
         for name in tuple(scope.laid):
-            yield from Release(name).unfold(scope)
+            yield from ReleaseRule(name).unfold(scope)
             if self.then is not None:
                 yield from self.then.unfold(scope)
 
@@ -259,7 +259,7 @@ class HasCuts(Test):
         return len(scope.cut) >= self.count_min
 
 
-class Side(StrEnum):
+class CutForm(StrEnum):
     """A form of partition, between parties."""
 
     ISOLATED = "from all others"
@@ -275,7 +275,7 @@ class CutOff(Schedule):
     """A partition between parties, or of a shape whose nodes are drawn among those of a party."""
 
     told: ClassVar = "partition {parties}: {form}"
-    form: Side | Shape
+    form: CutForm | Shape
     parties: tuple[str, ...]
     name: str = ""
     """Empty: the scope's label."""
@@ -298,18 +298,18 @@ class CutOff(Schedule):
     def _cut(self, scope: Scope) -> Cut:
         sides = [Party(targets=tuple(map(_named, scope.party(one)))) for one in self.parties]
         match self.form:
-            case Side.ISOLATED:
+            case CutForm.ISOLATED:
                 return Isolate(party=sides[0])
-            case Side.APART:
+            case CutForm.APART:
                 return Groups(groups=tuple(sides))
-            case Side.ONE_WAY:
+            case CutForm.ONE_WAY:
                 return OneWay(sender=sides[0], receiver=sides[1])
             case Shape() as shape:
                 return Shaped(shape=shape, among=scope.role_of(self.parties[0]))
 
 
 @dataclass(frozen=True, slots=True)
-class Heal(Schedule):
+class HealCut(Schedule):
     """A partition ends, or a bound on bandwidth."""
 
     told: ClassVar = "heal {name}"

@@ -156,7 +156,7 @@ class Chance(Test):
 
 
 @dataclass(frozen=True, slots=True)
-class Exists(Test):
+class EnoughNodes(Test):
     """Whether there are so many such nodes."""
 
     among: Among
@@ -214,9 +214,9 @@ class Either(Test):
 
 def is_down(party: str) -> Test:
     """Return whether the party was struck, and not mended."""
-    return Exists(Among((party,), only=(DOWN,)))
+    return EnoughNodes(Among((party,), only=(DOWN,)))
 
 
 def same(party: str, other: str) -> Test:
     """Return whether a node of both is there."""
-    return Exists(Among((party,), only=(other,)))
+    return EnoughNodes(Among((party,), only=(other,)))

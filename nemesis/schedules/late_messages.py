@@ -23,17 +23,17 @@ from typing import Final
 
 from fencepost.nemesis.schedules.deeds import (
     Catch,
+    CutForm,
     CutOff,
     Event,
-    Heal,
+    HealCut,
     IsLaid,
     Lead,
     Mend,
-    Release,
-    Side,
+    ReleaseRule,
     Until,
 )
-from fencepost.nemesis.schedules.draws import Among, Exists, same
+from fencepost.nemesis.schedules.draws import Among, EnoughNodes, same
 from fencepost.nemesis.schedules.schedule import (
     Act,
     Each,
@@ -81,26 +81,26 @@ LATE_FETCH: Final = then(
     Catch(name=LATE, api="Fetch", once=1.0, source=FOLLOWER, to=LEADER),
     Until(Event.HELD, LATE),
     Act(Kill, FOLLOWER),
-    Release(_SILENCE, discard=True),
+    ReleaseRule(_SILENCE, discard=True),
     maybe(0.8, _WIPE),
     _HOLD_CATCH_UP,
     Mend(FOLLOWER),
     Until(Event.UNFENCED, FOLLOWER),
     wait(0.0, 0.05, 0.2),  # the leader hears late of its follower's return
-    Release(LATE),
+    ReleaseRule(LATE),
     _JOINS,
     maybe(0.5, Act(Kill, LEADER), Until(Event.FENCED, LEADER)),  # the one that joined may lead now
-    Release(_CATCH_UP),
+    ReleaseRule(_CATCH_UP),
     _JOINS,
 )
 """It unfolds in `Scope.around` a partition of three replicas or more; others stay away."""
 
 _PAUSE: Final = wait(0.1, 0.3, 1.0, 3.0)
-_ARRIVES: Final = When(IsLaid(LATE), then(Release(LATE), _PAUSE))
+_ARRIVES: Final = When(IsLaid(LATE), then(ReleaseRule(LATE), _PAUSE))
 
 
 def _cut(name: str, one: str) -> CutOff:
-    return CutOff(Side.APART, (one, ENSEMBLE), name)
+    return CutOff(CutForm.APART, (one, ENSEMBLE), name)
 
 
 def _renewed(who: str) -> Schedule:
@@ -111,7 +111,7 @@ def _renewed(who: str) -> Schedule:
             0.5,
             _cut(_OLD, who),
             fenced,
-            Heal(_OLD),
+            HealCut(_OLD),
             otherwise=then(one_of(Act(Kill, who), Act(ShutDown, who)), fenced, Mend(who)),
         ),
         Until(Event.UNFENCED, who),
@@ -128,7 +128,7 @@ def _renewed_unheard(who: str) -> Schedule:
         Until(Event.REGISTERED, who),
         wait(0.0, 0.1, 0.5),
         maybe(0.5, _ARRIVES),
-        Heal(_BLIND),
+        HealCut(_BLIND),
     )
     return When(same(who, CONTROLLER), _renewed(who), unheard)
 
@@ -142,11 +142,11 @@ def _outlived_unheard(who: str) -> Schedule:
         wait(0.5, 1.0, 1.5),
         _cut(_BLIND, CONTROLLER),
         Until(Event.FENCED, who),
-        Heal(_OLD),
+        HealCut(_OLD),
         Until(Event.REGISTERED, who),
         wait(0.1, 0.3, 0.5),
         _ARRIVES,
-        Heal(_BLIND),
+        HealCut(_BLIND),
     )
     return When(same(who, CONTROLLER), _renewed(who), unheard)
 
@@ -165,9 +165,9 @@ _HEARTBEAT: Final = then(
 """A heartbeat is overtaken by the next incarnation of its sender."""
 _SHRINK: Final = then(
     _isr_change(Operator.EXCLUDES),
-    CutOff(Side.APART, (LEADER, FOLLOWER), "lag"),
+    CutOff(CutForm.APART, (LEADER, FOLLOWER), "lag"),
     _HELD,
-    Heal("lag"),
+    HealCut("lag"),
     maybe(
         0.5,
         Lead(FOLLOWER),
@@ -193,9 +193,9 @@ _GROWTH: Final = then(
         Act(Kill, LEADER),
         _ARRIVES,
         Until(Event.FENCED, LEADER),
-        Release(_CATCH_UP),
+        ReleaseRule(_CATCH_UP),
         Mend(LEADER),
-        otherwise=then(_ARRIVES, Release(_CATCH_UP)),
+        otherwise=then(_ARRIVES, ReleaseRule(_CATCH_UP)),
     ),
 )
 """An IsrChange is overtaken by the next incarnation, perhaps wiped, of the member it takes in."""
@@ -216,7 +216,9 @@ _CONTROLLERS_WORD: Final = then(
             _ARRIVES,
             Mend(CONTROLLER),
         ),
-        then(_cut(_OLD, CONTROLLER), Until(Event.FENCED, CONTROLLER), _PAUSE, _ARRIVES, Heal(_OLD)),
+        then(
+            _cut(_OLD, CONTROLLER), Until(Event.FENCED, CONTROLLER), _PAUSE, _ARRIVES, HealCut(_OLD)
+        ),
         then(_renewed_unheard(_BROKER), _ARRIVES),
         then(_PAUSE, _ARRIVES),
     ),
@@ -226,7 +228,7 @@ _NOT_THE_CONTROLLER: Final = Among((FOLLOWERS,), but_not=(CONTROLLER,))
 LATE_WORD: Final = then(
     # A broker that does not hear of the controller does nothing of interest.
     When(
-        Exists(_NOT_THE_CONTROLLER),
+        EnoughNodes(_NOT_THE_CONTROLLER),
         Pick(FOLLOWER, _NOT_THE_CONTROLLER),
         otherwise=Pick(FOLLOWER, Among((FOLLOWERS,))),
     ),

@@ -9,9 +9,9 @@ from typing import Final
 
 from fencepost.clusters.port import NodeName
 from fencepost.clusters.systems import ROLES
-from fencepost.nemesis.schedules.deeds import CutOff, Side
-from fencepost.nemesis.schedules.draws import Among, Exists
-from fencepost.nemesis.schedules.schedule import Called, OneOf, Option, Pick, PickEach, then
+from fencepost.nemesis.schedules.deeds import CutForm, CutOff
+from fencepost.nemesis.schedules.draws import Among, EnoughNodes
+from fencepost.nemesis.schedules.schedule import NamedPart, OneOf, Option, Pick, PickEach, then
 from fencepost.nemesis.schedules.scope import DECIDING, ONE, SERVING, Scope
 from fencepost.nemesis.targets import Scene
 from fencepost.nemesis.topology import Flows, Shape, cut_off
@@ -24,43 +24,43 @@ _OTHERS: Final = Among((SERVING,), but_not=(DECIDING,))
 """A node that does both is cut from those that decide by the cuts among these."""
 
 
-def _serving(count_min: int) -> Exists:
-    return Exists(Among((SERVING,)), count_min)
+def _serving(count_min: int) -> EnoughNodes:
+    return EnoughNodes(Among((SERVING,)), count_min)
 
 
-def partition(name: str = "", *, numbered: bool = False, by: Means | None = None) -> Called:
+def partition(name: str = "", *, numbered: bool = False, by: Means | None = None) -> NamedPart:
     """Return the schedule of one partition over the nodes of a scene."""
 
-    def cut(form: Side | Shape, *parties: str) -> CutOff:
+    def cut(form: CutForm | Shape, *parties: str) -> CutOff:
         return CutOff(form, parties, name, numbered=numbered, by=by)
 
     two, other = _serving(2), Pick(ONE, _OTHERS)
-    there = Exists(_OTHERS)
+    there = EnoughNodes(_OTHERS)
     peers = {role: Among((f"{role}s",)) for role, kind in ROLES.items() if kind.decides}
     drawn = OneOf(
         (
-            Option(then(Pick(ONE, Among((SERVING,))), cut(Side.ISOLATED, ONE))),
-            Option(then(other, cut(Side.APART, ONE, DECIDING)), given=there),
-            Option(then(other, cut(Side.ONE_WAY, ONE, DECIDING)), given=there),
-            Option(then(other, cut(Side.ONE_WAY, DECIDING, ONE)), given=there),
+            Option(then(Pick(ONE, Among((SERVING,))), cut(CutForm.ISOLATED, ONE))),
+            Option(then(other, cut(CutForm.APART, ONE, DECIDING)), given=there),
+            Option(then(other, cut(CutForm.ONE_WAY, ONE, DECIDING)), given=there),
+            Option(then(other, cut(CutForm.ONE_WAY, DECIDING, ONE)), given=there),
             Option(
-                then(PickEach((ONE, _OTHER), Among((SERVING,))), cut(Side.APART, ONE, _OTHER)),
+                then(PickEach((ONE, _OTHER), Among((SERVING,))), cut(CutForm.APART, ONE, _OTHER)),
                 given=two,
             ),
             Option(cut(Shape.HALVES, SERVING), given=two),
             Option(cut(Shape.BRIDGE, SERVING), given=_serving(_BRIDGE_MIN)),
             Option(cut(Shape.MAJORITY_RING, SERVING), given=_serving(_RING_MIN)),
             *(
-                Option(part, given=Exists(among, 2))
+                Option(part, given=EnoughNodes(among, 2))
                 for role, among in peers.items()
                 for part in (
-                    then(Pick(ONE, among), cut(Side.ISOLATED, ONE)),
+                    then(Pick(ONE, among), cut(CutForm.ISOLATED, ONE)),
                     cut(Shape.ONE, f"{role}s"),
                 )
             ),
         )
     )
-    return Called("partition", drawn)
+    return NamedPart("partition", drawn)
 
 
 def nodes_lost(cut: Partition, scene: Scene) -> tuple[NodeName, ...]:

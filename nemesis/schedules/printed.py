@@ -21,21 +21,21 @@ from fencepost.nemesis.schedules.draws import (
     Chance,
     Drawn,
     Either,
+    EnoughNodes,
     Every,
     Exactly,
-    Exists,
     Not,
 )
 from fencepost.nemesis.schedules.schedule import (
     DURATION,
     NOTHING,
-    Called,
+    Again,
     Do,
     Each,
     Lasting,
     Let,
+    NamedPart,
     OneOf,
-    Repeat,
     Schedule,
     Then,
     When,
@@ -91,7 +91,7 @@ def printed_mix(spec: MixSpec, *, nodes: Sequence[NodeName], roles: NodeRoles = 
 
 def _called(*schedules: Schedule) -> Iterator[str]:
     """Yield the parts that have names, each once."""
-    parts = (part for one in schedules for part in walk(one) if isinstance(part, Called))
+    parts = (part for one in schedules for part in walk(one) if isinstance(part, NamedPart))
     for name, part in dict.fromkeys((one.name, one.part) for one in parts):
         yield from _block(name, _lines(part))
 
@@ -130,7 +130,7 @@ def _lines(schedule: Schedule) -> Iterator[str]:
             yield _catch(schedule)
         case ReleaseAll(then=then) if then is not None:
             yield from _block(f"{_told(schedule)}, and after each", _lines(then))
-        case Repeat(part=part) | Lasting(part=part) | Each(part=part):
+        case Again(part=part) | Lasting(part=part) | Each(part=part):
             yield from _block(_told(schedule), _lines(part))
         case _:
             yield _told(schedule)
@@ -218,9 +218,9 @@ def _condition(test: object) -> str:
 
 def _fact(test: Any) -> str:
     match test:
-        case Exists(among=Among(parties=parties, but_not=(), only=(one,)), count_min=1):
+        case EnoughNodes(among=Among(parties=parties, but_not=(), only=(one,)), count_min=1):
             return f"{', '.join(parties)} is {'among ' if one.endswith('s') else ''}{one}"
-        case Exists(among=among, count_min=count_min):
+        case EnoughNodes(among=among, count_min=count_min):
             some = "is a node" if count_min == 1 else f"are {count_min} nodes"
             return f"there {some} among {_among(among)}"
         case _:

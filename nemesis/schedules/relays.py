@@ -22,15 +22,15 @@ from fencepost.nemesis.schedules.deeds import (
     ReleaseOne,
     Until,
 )
-from fencepost.nemesis.schedules.draws import Among, AnyOf, Exists
+from fencepost.nemesis.schedules.draws import Among, AnyOf, EnoughNodes
 from fencepost.nemesis.schedules.schedule import (
     NOTHING,
     Act,
+    Again,
     Each,
     Name,
     OneOf,
     Pick,
-    Repeat,
     When,
     maybe,
     one_of,
@@ -70,7 +70,7 @@ _HAND_ON: Final = then(
     maybe(
         0.4,
         When(
-            Exists(_THIRDS),
+            EnoughNodes(_THIRDS),
             Each(_THIRDS, _deafened(ONE, LEADER)),
             otherwise=_deafened(_NEXT, LEADER),
         ),
@@ -93,7 +93,7 @@ RELAY: Final = then(
     Pick(_DEAF, _OTHERS, count=AnyOf((0, 1, 99))),
     Each(Among((_DEAF,)), _deafened(ONE, LEADER)),
     _PAUSE,
-    Repeat(_HAND_ON, AnyOf((1, 2, 2, 2, 3))),
+    Again(_HAND_ON, AnyOf((1, 2, 2, 2, 3))),
     Mend(_OUT),
     ReleaseAll(shuffled=True, then=_GAP),
     _PAUSE,

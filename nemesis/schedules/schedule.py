@@ -10,9 +10,9 @@ may happen, how likely, how often and how long stands in the tree as data: it ca
 | `Then(parts)` | all parts, in order |
 | `OneOf(options)` | one option, by weight, of those whose condition holds |
 | `When(test, part, otherwise)` | one of the two; with `Chance(0.3)` as the test: 30 % |
-| `Repeat(part, times)` | the part so many times, or without end |
+| `Again(part, times)` | the part so many times, or without end |
 | `Lasting(part, span)` | the part again and again until the drawn time is over |
-| `Called(name, part)` | the part; it is printed once |
+| `NamedPart(name, part)` | the part; it is printed once |
 | `Pick(name, among)` | no step: it draws who is called so from now on |
 | `Name(name, among)` | no step: they are called so from now on |
 | `Each(among, part)` | the part for each of them, who is called ONE meanwhile |
@@ -114,7 +114,7 @@ class When(Schedule):
 
 
 @dataclass(frozen=True, slots=True)
-class Called(Schedule):
+class NamedPart(Schedule):
     """A part with a name: it is printed once, however often it is there."""
 
     told: ClassVar = "do: {name}"
@@ -127,7 +127,7 @@ class Called(Schedule):
 
 
 @dataclass(frozen=True, slots=True)
-class Repeat(Schedule):
+class Again(Schedule):
     """The part so many times; None: without end."""
 
     told: ClassVar = "{times}"
@@ -237,7 +237,7 @@ class Let(Schedule):
 
 
 @dataclass(frozen=True, slots=True)
-class Use(Schedule):
+class UseDrawn(Schedule):
     """The schedule that `Let` drew under this name."""
 
     told: ClassVar = "do the {name}"

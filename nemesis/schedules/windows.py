@@ -20,22 +20,22 @@ from typing import Final
 from fencepost.nemesis.schedules.deeds import (
     ActOnController,
     Catch,
+    CutForm,
     CutOff,
     Event,
-    Heal,
+    HealCut,
     Lead,
     Mend,
-    Release,
     ReleaseAll,
-    Side,
+    ReleaseRule,
     Until,
 )
 from fencepost.nemesis.schedules.draws import (
     Among,
     Chance,
     Drawn,
+    EnoughNodes,
     Every,
-    Exists,
     MixDraws,
     Not,
     is_down,
@@ -44,8 +44,8 @@ from fencepost.nemesis.schedules.draws import (
 from fencepost.nemesis.schedules.schedule import (
     NOTHING,
     Act,
-    Called,
     Name,
+    NamedPart,
     OneOf,
     Option,
     Pick,
@@ -111,9 +111,9 @@ MIX_STRIKES: Final = OneOf(
 def _strike(broker: Schedule) -> Schedule:
     """Return a strike on the struck node, if it is whole."""
     controller = one_of(ActOnController(Kill), ActOnController(Pause))
-    is_broker = Exists(Among((STRUCK,), only=(BROKERS,)))
+    is_broker = EnoughNodes(Among((STRUCK,), only=(BROKERS,)))
     strike = When(is_down(STRUCK), NOTHING, When(is_broker, broker, controller))
-    return Called("strike", strike)
+    return NamedPart("strike", strike)
 
 
 _COMES_BACK: Final = then(
@@ -127,11 +127,11 @@ _COMES_BACK: Final = then(
     maybe(0.2, Until(Event.REGISTERED, STRUCK), otherwise=Until(Event.UNFENCED, STRUCK)),
 )
 _SECOND_ACT: Final = When(
-    Exists(Among((DOWN,))),
-    When(Chance(0.15), NOTHING, otherwise=Called("a struck node comes back", _COMES_BACK)),
+    EnoughNodes(Among((DOWN,))),
+    When(Chance(0.15), NOTHING, otherwise=NamedPart("a struck node comes back", _COMES_BACK)),
 )
 """Upon an event, the one that was struck comes back, perhaps without catching up."""
-_AFTERMATH: Final = Called(
+_AFTERMATH: Final = NamedPart(
     "aftermath",
     then(
         When(Every((is_down(LEADER), Chance(0.8))), Until(Event.FENCED, LEADER)),
@@ -179,13 +179,13 @@ def _departures(catch: _Catches, met: Schedule) -> Mapping[str, Schedule]:
     out = Until(Event.OUT, FOLLOWER)
     joins, back = catch(Operator.INCLUDES), Mend(FOLLOWER)
     deaf = Catch(name=_DEAF, api="Fetch", source=FOLLOWER, to=LEADER)
-    cut = CutOff(Side.ISOLATED, (FOLLOWER,), "cut")
+    cut = CutOff(CutForm.ISOLATED, (FOLLOWER,), "cut")
     return {
         "stay": then(joins, met),
         "pause": then(Act(Pause, FOLLOWER), out, joins, back, met),
         "kill": then(Act(Kill, FOLLOWER), out, joins, back, met),
-        "cut": then(cut, out, joins, Heal("cut"), met),
-        "deaf": then(deaf, out, joins, Release(_DEAF), met),
+        "cut": then(cut, out, joins, HealCut("cut"), met),
+        "deaf": then(deaf, out, joins, ReleaseRule(_DEAF), met),
         "shrink": then(catch(Operator.EXCLUDES), deaf, met),
     }
 
@@ -253,21 +253,23 @@ def window(
         course = then(
             maybe(0.5, _VICTIM, strike),
             maybe(0.5, _A_WHILE),
-            maybe(0.7, Release(WINDOW)),  # without an election no node comes back
+            maybe(0.7, ReleaseRule(WINDOW)),  # without an election no node comes back
             _SECOND_ACT,
             _AFTERMATH,
         )
-        return then(_PARTIES, _election(message, action), Called("course of an election", course))
+        return then(
+            _PARTIES, _election(message, action), NamedPart("course of an election", course)
+        )
     moved = then(Pick(ONE, Among((FOLLOWERS,))), Lead(ONE))
     course = then(
         maybe(0.15, moved, otherwise=then(_VICTIM, strike)),
         _SECOND_ACT,
         maybe(0.6, Name(STRUCK, Among((LEADER,))), strike, maybe(0.3, _SECOND_ACT)),
-        Release(WINDOW),
+        ReleaseRule(WINDOW),
         _AFTERMATH,
     )
     opening = _opening(message, action, _WAYS[message or ""])
-    return then(_PARTIES, opening, Called("course of a window", course))
+    return then(_PARTIES, opening, NamedPart("course of a window", course))
 
 
 def message_fault(message: str, action: Action | Drawn) -> Schedule:

@@ -13,7 +13,7 @@ from typing import Final
 
 from fencepost.clusters.port import NodeName
 from fencepost.history.failure import SpecError
-from fencepost.nemesis.schedules.deeds import Heal
+from fencepost.nemesis.schedules.deeds import HealCut
 from fencepost.nemesis.schedules.draws import Among, AnyOf
 from fencepost.nemesis.schedules.schedule import Pick, Schedule, lasting
 from fencepost.nemesis.schedules.scope import SERVING, TARGET, Scope
@@ -84,7 +84,7 @@ class _Bound(Schedule):
 
 
 _RATES: Final = AnyOf((1_000_000, 5_000_000, 20_000_000))
-_SCHEDULE: Final = lasting(Pick(TARGET, Among((SERVING,))), _Bound(_RATES), healed=Heal())
+_SCHEDULE: Final = lasting(Pick(TARGET, Among((SERVING,))), _Bound(_RATES), healed=HealCut())
 
 
 def _lost(step: Step, _scene: Scene) -> tuple[NodeName, ...]:

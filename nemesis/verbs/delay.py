@@ -9,7 +9,7 @@ satellite, and far below every time-out.
 from typing import Final
 
 from fencepost.history.failure import SpecError
-from fencepost.nemesis.schedules.deeds import Catch, DelayOf, Release
+from fencepost.nemesis.schedules.deeds import Catch, DelayOf, ReleaseRule
 from fencepost.nemesis.schedules.draws import Among, Drawn
 from fencepost.nemesis.schedules.schedule import Let, Name, Pick, lasting, one_of
 from fencepost.nemesis.schedules.scope import ONE, SERVING
@@ -56,7 +56,7 @@ _SCHEDULE: Final = lasting(
             for answers in (0.0, 1.0)
         )
     ),
-    healed=Release(),
+    healed=ReleaseRule(),
 )
 
 VERBS = (

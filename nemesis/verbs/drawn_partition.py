@@ -1,7 +1,7 @@
 """Partitions as a mix draws them: by the proxy, or by rules in the nodes' own networks."""
 
 from fencepost.clusters.port import NodeName
-from fencepost.nemesis.schedules.deeds import Heal
+from fencepost.nemesis.schedules.deeds import HealCut
 from fencepost.nemesis.schedules.partitions import nodes_lost, partition
 from fencepost.nemesis.schedules.schedule import lasting
 from fencepost.nemesis.targets import Scene
@@ -19,7 +19,7 @@ def _lost(step: Step, scene: Scene) -> tuple[NodeName, ...]:
 def _episode(kind: str, by: Means | None, prerequisite: Prerequisite) -> Episode:
     return on_cluster(
         kind,
-        lasting(partition(by=by), healed=Heal()),
+        lasting(partition(by=by), healed=HealCut()),
         prerequisite=prerequisite,
         between_nodes=True,
         lost=_lost,

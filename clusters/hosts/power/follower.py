@@ -1,7 +1,7 @@
 """One node's directory of which it is followed what was synced, wherever the node runs.
 
-What a process has to be started with, and what is then done to the files by `crash_image.py`, which
-is run where they are.
+It says how a process has to be started, and has `crash_image.py` rewrite the files afterwards, on
+the machine where they are.
 """
 
 import json

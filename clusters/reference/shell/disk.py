@@ -43,7 +43,7 @@ from fencepost.clusters.reference.codec.metadata_log import (
 )
 from fencepost.clusters.reference.shell.kept_log import (
     CHECKPOINT_SUFFIX,
-    Cut,
+    CutPrefix,
     checkpoint_name,
     keep,
 )
@@ -293,7 +293,7 @@ class DataDirectories:
         end, epoch = (int(part) for part in newest.stem.split("-"))
         data, last = log.below(offset)
         batches = scan_batches(data[last:]).batches
-        cut = Cut(
+        cut = CutPrefix(
             begin=log.start,
             offset=offset,
             last=(batches[-1].last_offset + 1, batches[-1].leader_epoch) if batches else None,

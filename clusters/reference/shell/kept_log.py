@@ -1,4 +1,4 @@
-"""What a node cuts off its metadata log, kept in a directory beside its data.
+"""Keep what a node cuts off its metadata log, in a directory beside its data.
 
 The directory has files with Kafka's names: pieces of the log, each named as a segment is, and a
 snapshot where a leader's replaced the log. `clusters.witness.metadata_log` puts them in front of
@@ -19,7 +19,7 @@ CHECKPOINT_SUFFIX: Final = ".checkpoint"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cut:
+class CutPrefix:
     """The beginning of a metadata log, which goes."""
 
     begin: int
@@ -40,7 +40,7 @@ class Cut:
 
 
 def keep(
-    kept: Path, cut: Cut, *, records: Callable[[], bytes], snapshot: Callable[[], bytes]
+    kept: Path, cut: CutPrefix, *, records: Callable[[], bytes], snapshot: Callable[[], bytes]
 ) -> None:
     """Keep in `kept` what goes: its `records`, or the `snapshot` that replaces them, as bytes."""
     is_own = cut.is_summed_up

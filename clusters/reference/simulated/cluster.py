@@ -24,7 +24,7 @@ from fencepost.clusters.reference.nodes.configuration import MS, Configuration, 
 from fencepost.clusters.reference.simulated.administration import Administration
 from fencepost.clusters.reference.simulated.kit import Kit
 from fencepost.clusters.reference.simulated.notebook import RecordedNotebook
-from fencepost.clusters.reference.simulated.observing import Observer
+from fencepost.clusters.reference.simulated.observing import WorldObserver
 from fencepost.clusters.reference.simulated.simulated_operator import SimulatedOperator
 from fencepost.clusters.setting_changes import SettingChange, SettingChanges
 from fencepost.clusters.simulation.disk import Disk
@@ -56,7 +56,7 @@ class SimulatedCluster:
         self._nodes = tuple(numbers)
         self._names = {number: name for name, number in numbers.items()}
         self._operator = SimulatedOperator(self.world, _OPERATOR)
-        self.watch = Observer(
+        self.watch = WorldObserver(
             kit.sight,
             controllers=self._running(Role.CONTROLLER),
             brokers=self._running(Role.BROKER),

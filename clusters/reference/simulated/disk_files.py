@@ -28,7 +28,7 @@ from fencepost.clusters.protocol.record_batches import BatchHeader, encoded_batc
 from fencepost.clusters.protocol.record_encoding import encoded_record
 from fencepost.clusters.reference.codec.metadata_log import encoded_batch, encoded_snapshot
 from fencepost.clusters.reference.shell.disk import DataDirectories
-from fencepost.clusters.reference.shell.kept_log import Cut, keep
+from fencepost.clusters.reference.shell.kept_log import CutPrefix, keep
 from fencepost.clusters.reference.simulated.append_times import AppendTimes
 from fencepost.clusters.simulation.disk import Disk
 
@@ -42,7 +42,7 @@ def keep_cuts(disk: Disk, kept: Path, times: AppendTimes) -> None:
         snapshot: Snapshot = disk.files[SNAPSHOT]
         keep(
             kept,
-            Cut(
+            CutPrefix(
                 begin=disk.start_of(METADATA),
                 offset=offset,
                 last=(batches[-1].end_offset, batches[-1].epoch) if batches else None,

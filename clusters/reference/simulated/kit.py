@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class Sight(Protocol):
-    """What a generation shows of itself, made of brokers' answers and of what else there is."""
+    """The state that a generation shows: brokers' answers, and what else it can be asked for."""
 
     @property
     def shown(self) -> SystemView | None:

@@ -48,7 +48,7 @@ Running = Callable[[], tuple[int, ...]]
 """The numbers of the hosts of a role whose processes run."""
 
 
-class Observer:
+class WorldObserver:
     """A node of the world that only asks."""
 
     def __init__(self, sight: Sight, *, controllers: Running, brokers: Running) -> None:

@@ -56,7 +56,7 @@ class BrokerIds:
     async def first(self, disk_id: int | None) -> int:
         """Return the id to try first. `disk_id`: the one that the disk is formatted for, if any.
 
-        Raise NoBrokerIdError if there is none, here and in `next`.
+        Raise NoBrokerIdError, here and in `next`, if the broker can have no id.
         """
         configured, rules = self._situation.configuration.node_id, self._situation.rules
         # Rule id_sources_agree.

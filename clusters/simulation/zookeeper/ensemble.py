@@ -8,7 +8,7 @@ from fencepost.clusters.node_port.zookeeper import ZOOKEEPER
 from fencepost.clusters.simulation.host import ProcessState, SimulatedHost
 from fencepost.clusters.simulation.world import World
 from fencepost.clusters.simulation.zookeeper.entries import LOG, LogEntry, transactions
-from fencepost.clusters.simulation.zookeeper.quorum import Mode, Quorum
+from fencepost.clusters.simulation.zookeeper.quorum import EnsembleConsensus, Mode
 from fencepost.clusters.simulation.zookeeper.server import ZooKeeperServer
 from fencepost.clusters.simulation.zookeeper.timing import Timing
 
@@ -21,7 +21,7 @@ class SimulatedEnsemble:
         self._timing = timing or Timing()
         self.numbers = tuple(ZOOKEEPER + number for number in range(1, count + 1))
         placed: dict[int, SimulatedHost] = {}
-        self._quorum = Quorum(placed, world.network)
+        self._quorum = EnsembleConsensus(placed, world.network)
         for number in self.numbers:
             placed[number] = self._place(number)
         self.hosts = tuple(placed.values())

@@ -48,7 +48,8 @@ class LogEntry:
     xid: int = 0
     """The client's number of the request."""
     transaction: Transaction | None = field(default=None, compare=False)
-    """The decision on it; None: nobody has applied it yet, or it begins an epoch."""
+    """The transaction that it was decided to be; None until a server applies it, and of an epoch's
+    first entry."""
 
     @property
     def end_offset(self) -> int:

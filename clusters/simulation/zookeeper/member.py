@@ -1,9 +1,9 @@
 """A server as a member of the ensemble: looking for a leader, following one, or leading.
 
 A server without a leader looks for one now and then, and has one elected after a time of its own
-draw. A leader that is in contact with no majority for the time of its patience resigns, and so does
-a follower that is not in contact with its leader leave: both serve nobody then. Until they notice,
-they serve what they have, and nothing is committed there.
+draw. A leader that is in contact with no majority for the time of its patience resigns; a
+follower that is not in contact with its leader leaves it. Both serve nobody then. Until they
+notice, they serve what they have, and nothing is committed there.
 
 A lone server elects itself, and so begins an epoch with each start.
 """
@@ -21,7 +21,12 @@ from fencepost.clusters.simulation.zookeeper.entries import (
     LogEntry,
 )
 from fencepost.clusters.simulation.zookeeper.frames import Commit
-from fencepost.clusters.simulation.zookeeper.quorum import Epoch, Mode, Quorum, Standing
+from fencepost.clusters.simulation.zookeeper.quorum import (
+    EnsembleConsensus,
+    Epoch,
+    Mode,
+    ServerStanding,
+)
 from fencepost.clusters.simulation.zookeeper.timing import Timing
 
 _MS: Final = 1_000_000
@@ -34,7 +39,7 @@ class Applying(Protocol):
         """The next committed entry."""
 
     def reset(self) -> None:
-        """What was applied is not the beginning of the log any more; it comes once more."""
+        """Discard what was applied: the log begins differently now, and is applied anew."""
 
     def served(self, now: int) -> None:
         """From here on it serves clients."""
@@ -43,20 +48,26 @@ class Applying(Protocol):
         """It is in contact with its leader, or with its majority."""
 
     def left(self, effects: Effects) -> None:
-        """It has no leader any more, and serves nobody."""
+        """Stop serving: the server has lost its leader."""
 
 
 class Member:
     """The part of the server `number` in its ensemble; new with each incarnation."""
 
     def __init__(
-        self, number: int, quorum: Quorum, *, timing: Timing, alarm: Alarm, server: Applying
+        self,
+        number: int,
+        quorum: EnsembleConsensus,
+        *,
+        timing: Timing,
+        alarm: Alarm,
+        server: Applying,
     ) -> None:
         self.number = number
         self.is_serving = False
         self.applied = 0
         """The number of entries that are applied."""
-        self._standing = quorum.standings[number] = Standing()
+        self._standing = quorum.standings[number] = ServerStanding()
         self._quorum = quorum
         self._timing = timing
         self._alarm = alarm

@@ -39,7 +39,7 @@ class Mode(StrEnum):
     LEADING = "leading"
 
 
-class Standing:
+class ServerStanding:
     """The part of one incarnation of a server, as the others can see it."""
 
     __slots__ = ("epoch", "mode")
@@ -55,7 +55,9 @@ class Epoch:
 
     __slots__ = ("base", "committed", "elected", "held", "leader", "log", "number", "touched")
 
-    def __init__(self, number: int, leader: int, *, elected: Standing, log: list[LogEntry]) -> None:
+    def __init__(
+        self, number: int, leader: int, *, elected: ServerStanding, log: list[LogEntry]
+    ) -> None:
         self.number = number
         self.leader = leader
         self.elected = elected
@@ -74,14 +76,14 @@ class Epoch:
         return self.log[-1].zxid if self.log else 0
 
 
-class Quorum:
-    """What all servers of an ensemble share; `hosts`: theirs, by number."""
+class EnsembleConsensus:
+    """The state that all servers of an ensemble share. `hosts`: the servers' hosts by number."""
 
     def __init__(self, hosts: Mapping[int, SimulatedHost], network: SimulatedNetwork) -> None:
         self._hosts = hosts
         self._network = network
         self._latest: Epoch | None = None
-        self.standings: dict[int, Standing] = {}
+        self.standings: dict[int, ServerStanding] = {}
 
     @property
     def majority(self) -> int:
@@ -110,7 +112,7 @@ class Quorum:
         )
 
     def epoch_for(self, number: int) -> Epoch | None:
-        """Return the epoch that a server without one may lead or follow; None: there is none."""
+        """Return the epoch that a server may lead or follow from now on; None if it has to wait."""
         found = self._latest
         if found is None or found.elected is not self.standings[found.leader]:
             return None

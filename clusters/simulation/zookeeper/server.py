@@ -60,7 +60,7 @@ from fencepost.clusters.simulation.zookeeper.frames import (
     SetWatches,
 )
 from fencepost.clusters.simulation.zookeeper.member import Member
-from fencepost.clusters.simulation.zookeeper.quorum import Epoch, Mode, Quorum
+from fencepost.clusters.simulation.zookeeper.quorum import EnsembleConsensus, Epoch, Mode
 from fencepost.clusters.simulation.zookeeper.streams import Stream
 from fencepost.clusters.simulation.zookeeper.timing import Timing
 from fencepost.clusters.simulation.zookeeper.watches import Watches
@@ -75,7 +75,7 @@ _SYNC: Final = ()
 class ZooKeeperServer:
     """`node_port.effects.Node`. `quorum`: that of the ensemble's servers."""
 
-    def __init__(self, number: int, quorum: Quorum, timing: Timing) -> None:
+    def __init__(self, number: int, quorum: EnsembleConsensus, timing: Timing) -> None:
         self.alarm = Alarm()
         self.tree = DataTree()
         self.member = Member(number, quorum, timing=timing, alarm=self.alarm, server=self)
@@ -276,7 +276,7 @@ class ZooKeeperServer:
                 now, session, change, effects, server=server, connection=connection, xid=xid
             )
 
-    # What waits for all that the leader had.
+    # Requests that wait until this server has applied all that the leader had.
 
     def _granted(self, granted: Granted) -> None:
         member = self.member

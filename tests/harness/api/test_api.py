@@ -46,10 +46,23 @@ def test_a_run_that_is_not_there_is_refused(tmp_path: Path) -> None:
         fencepost.open("latest", results=tmp_path)
 
 
-@pytest.mark.parametrize("flags", [{"dry_run": True}, {"runs": 2}, {"json": True}])
+@pytest.mark.parametrize(
+    "flags", [{"dry_run": True}, {"runs": 2}, {"json": True}, {"keep_running": "5m"}]
+)
 def test_a_call_makes_one_run(flags: dict[str, object]) -> None:
     with pytest.raises(fencepost.UsageError, match="one run"):
         fencepost.run("smoke", **flags)
+
+
+@pytest.mark.parametrize("flags", [{"store": 2}, {"keep": ["excused"]}, {"dry_run": True}])
+def test_a_flag_that_counting_trials_has_no_use_for_is_refused(flags: dict[str, object]) -> None:
+    with pytest.raises(fencepost.UsageError, match="stores and prints nothing"):
+        fencepost.simulate("storm", **flags)
+
+
+def test_a_storm_has_no_parameters() -> None:
+    with pytest.raises(fencepost.UsageError, match="has no parameters"):
+        fencepost.simulate("storm", set={"rate": 1})
 
 
 def test_a_name_that_there_is_not_is_no_attribute() -> None:

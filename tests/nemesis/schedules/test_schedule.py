@@ -8,18 +8,18 @@ from typing import Any
 import pytest
 
 from fencepost.clusters.port import NodeName
-from fencepost.nemesis.schedules.draws import Among, AnyOf, Chance, Exactly, Exists
+from fencepost.nemesis.schedules.draws import Among, AnyOf, Chance, EnoughNodes, Exactly
 from fencepost.nemesis.schedules.printed import printed
 from fencepost.nemesis.schedules.relays import RELAY
 from fencepost.nemesis.schedules.schedule import (
     NOTHING,
     Act,
+    Again,
     Each,
     Lasting,
     OneOf,
     Option,
     Pick,
-    Repeat,
     Schedule,
     WaitFor,
     When,
@@ -50,7 +50,7 @@ def waits(schedule: Schedule, seed: int) -> list[float]:
 
 
 def test_options_come_by_their_weights_and_only_where_they_can() -> None:
-    never = Exists(Among(("nobody",)))
+    never = EnoughNodes(Among(("nobody",)))
     schedule = OneOf((Option(wait(1.0), 3), Option(wait(2.0)), Option(wait(3.0), 9, given=never)))
     drawn = [waits(schedule, seed)[0] for seed in range(400)]
     assert {*drawn} == {1.0, 2.0}
@@ -66,7 +66,7 @@ def test_a_share_is_a_share_and_the_rest_is_otherwise() -> None:
 
 def test_no_node_is_picked_twice_while_it_is_down() -> None:
     whole = Among((BROKERS,), but_not=(DOWN,))
-    schedule = Repeat(then(Pick(ONE, whole), Act(Kill, ONE)), Exactly(3))
+    schedule = Again(then(Pick(ONE, whole), Act(Kill, ONE)), Exactly(3))
     steps = unfolded(schedule, scope())
     struck = [step.target for step in steps if isinstance(step, OnNodes)]
     assert {*struck} == {NamedNodes(nodes=(node,)) for node in NODES}
@@ -77,7 +77,7 @@ def test_what_lasts_ends_with_the_first_wait_beyond_its_time() -> None:
 
 
 def test_what_has_no_end_unfolds_as_far_as_it_is_asked() -> None:
-    assert len([*islice(Repeat(wait(1.0)).unfold(scope()), 5)]) == 5
+    assert len([*islice(Again(wait(1.0)).unfold(scope()), 5)]) == 5
 
 
 def test_each_is_done_to_every_node_in_order() -> None:
@@ -89,7 +89,7 @@ def test_a_schedule_is_rewritten_into_another_that_unfolds() -> None:
     def certain(value: Any) -> Any:
         return replace(value, share=1.0) if isinstance(value, Chance) else value
 
-    schedule = then(maybe(0.001, wait(1.0)), Repeat(maybe(0.001, wait(2.0)), Exactly(2)))
+    schedule = then(maybe(0.001, wait(1.0)), Again(maybe(0.001, wait(2.0)), Exactly(2)))
     assert waits(rewritten(schedule, certain), 1) == [1.0, 2.0, 2.0]
     assert rewritten(RELAY, lambda value: value) == RELAY
     assert [one.share for one in walk(rewritten(RELAY, certain)) if isinstance(one, Chance)] == [
@@ -106,7 +106,7 @@ def test_a_schedule_is_rewritten_into_another_that_unfolds() -> None:
         ),
         (When(Chance(0.25), NOTHING, otherwise=wait(1.0)), ["75 %: wait 1s"]),
         (
-            Repeat(then(one_of((3, wait(1.0)), (1, wait(2.0))), WaitFor(AnyOf((0.1, 0.5))))),
+            Again(then(one_of((3, wait(1.0)), (1, wait(2.0))), WaitFor(AnyOf((0.1, 0.5))))),
             [
                 "again and again:",
                 "  one of:",
